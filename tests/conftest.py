@@ -1,0 +1,52 @@
+"""No test sees the user's state: each gets a home, a state root and an environment of its own."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# A deadline measures the machine, not the code; the other health checks stay on.
+settings.register_profile("ci", deadline=None)
+settings.load_profile("ci")
+
+HERE = Path(__file__).parent
+ON_DEMAND = ("e2e", "reliability")
+PREFIXES = ("CLAUDE", "CODEX_", "GEMINI_", "VYANE_", "XDG_", "TMUX")
+NAMES = ("COLUMNS", "FORCE_COLOR", "LANGUAGE", "NO_COLOR", "PY_COLORS")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the slow folders, unless the command line names one or something in it."""
+    for name in ON_DEMAND:
+        if collection_path == HERE / name and not any(
+            Path(config.invocation_params.dir, arg.split("::")[0])
+            .resolve()
+            .is_relative_to(HERE / name)
+            for arg in config.args
+        ):
+            return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in ON_DEMAND:
+            if item.path.is_relative_to(HERE / name):
+                item.add_marker(name)
+
+
+@pytest.fixture(autouse=True)
+def own_environment(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("user")
+    home = folder / "home"
+    home.mkdir()
+    for name in [*os.environ]:
+        if name.startswith(PREFIXES) or name in NAMES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("VYANE_HOME", str(folder / "vyane"))  # absent: what makes it is under test
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")

@@ -1,0 +1,329 @@
+"""
+The direction of the imports, what core/ may know, how modules may be called, and
+what a hook may load. Each checker takes a package folder and returns its findings,
+so that the tests below can also show it a package that breaks the rule.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "vyane_cli"
+
+# A part is a module or a folder directly below the package. Left: the part; right: the
+# parts that it may import, itself aside. `errors` and the package's own `__init__` are
+# open to all. A part that is not listed is a finding: it needs a place in the direction.
+MIDDLE = {"operations", "hosts", "channels", "render"}
+# fmt: off
+MAY_IMPORT: dict[str, set[str]] = {
+    "__main__":   {"hook", "app"},
+    "hook":       {"runtime", "core", *MIDDLE},
+    "app":        {"commands", "runtime", "core", *MIDDLE},
+    "commands":   {"runtime", "core", *MIDDLE},
+    "runtime":    {"store", "core"},  # the composition point: an entry point builds it, once
+    "operations": {"runtime", "store", "core"},
+    "hosts":      {"core"},
+    "channels":   {"core"},
+    "render":     {"core"},
+    "store":      {"core"},
+    "core":       set(),
+    "errors":     set(),
+    "__init__":   set(),
+}
+# fmt: on
+OPEN_TO_ALL = {"errors", "__init__"}
+
+# No I/O, clock, randomness or environment comes with these.
+CORE_STDLIB = set(
+    "__future__ base64 binascii collections dataclasses datetime difflib enum functools hashlib"
+    " itertools json math operator re string types typing unicodedata zlib".split()
+)
+CORE_CALLS = {"open", "print", "input", "breakpoint"}
+CLOCK_READS = {"now", "utcnow", "today"}  # of datetime, which is allowed for its arithmetic
+
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
+
+HOOK_MAY_NOT_LOAD = set(
+    "asyncio concurrent.futures ctypes datetime importlib.metadata inspect logging"
+    " multiprocessing pathlib socket ssl subprocess tempfile tomllib typing urllib.request"
+    " filelock orjson psutil pydantic rich tomlkit typer".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    file: Path
+    line: int
+    part: str
+    target: str  # absolute, dotted
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.part} imports {self.target}"
+
+
+def modules_of(package: Path) -> list[Path]:
+    return sorted(package.rglob("*.py"))
+
+
+def part_of(package: Path, file: Path) -> str:
+    return file.relative_to(package).with_suffix("").parts[0]
+
+
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_bytes(), str(file))
+
+
+def imports_of(package: Path, file: Path) -> Iterator[Import]:
+    """Every import of a file, inside functions and under TYPE_CHECKING too.
+
+    `from a import b` gives `a.b`: b may be a module.
+    """
+    part = part_of(package, file)
+    shown = file.relative_to(package.parent)
+    folder = shown.parent.parts  # what one leading dot stands for
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = folder[: len(folder) - node.level + 1] if node.level else ()
+            origin = ".".join([*above, *([node.module] if node.module else [])])
+            targets = [f"{origin}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for target in targets:
+            yield Import(shown, node.lineno, part, target)
+
+
+def imported_part(package: Path, target: str) -> str | None:
+    """The part of the package that an import reaches; None if it is outside of the package."""
+    root, *rest = target.split(".")
+    if root != package.name:
+        return None
+    if rest and ((package / rest[0]).is_dir() or (package / f"{rest[0]}.py").is_file()):
+        return rest[0]
+    return rest[0] if rest and rest[0] in MAY_IMPORT else "__init__"
+
+
+def direction_findings(package: Path) -> list[str]:
+    found = []
+    for file in modules_of(package):
+        part = part_of(package, file)
+        if part not in MAY_IMPORT:
+            found.append(f"{file.relative_to(package.parent)}:1: {part} has no row in MAY_IMPORT")
+            continue
+        open_to_part = MAY_IMPORT[part] | OPEN_TO_ALL | {part}
+        for one in imports_of(package, file):
+            reached = imported_part(package, one.target)
+            if reached is not None and reached not in open_to_part:
+                found.append(f"{one}, but may only import {sorted(open_to_part)}")
+    return found
+
+
+def core_findings(package: Path) -> list[str]:
+    found = []
+    for file in modules_of(package / "core"):
+        for one in imports_of(package, file):
+            root = one.target.split(".")[0]
+            if root not in CORE_STDLIB | {package.name}:
+                found.append(f"{one}, which is not on core's list")
+        for node in ast.walk(parsed(file)):
+            shown = f"{file.relative_to(package.parent)}:{getattr(node, 'lineno', 1)}"
+            match node:
+                case ast.Call(func=ast.Name(id=name)) if name in CORE_CALLS:
+                    found.append(f"{shown}: core calls {name}()")
+                case ast.Attribute(attr=name) if name in CLOCK_READS:
+                    found.append(f"{shown}: core reads a clock: .{name}")
+                case _:
+                    pass
+    return found
+
+
+def name_findings(package: Path) -> list[str]:
+    return [
+        f"{path.relative_to(package.parent)}: says nothing about what it holds"
+        for path in sorted(package.rglob("*"))
+        if (path.is_dir() or path.suffix == ".py") and path.stem.strip("_") in VAGUE_NAMES
+    ]
+
+
+def hook_findings(package: Path) -> list[str]:
+    """What importing the hook loads that it may not, in an interpreter with nothing loaded."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(package.parent)!r}); import {package.name}.hook;"
+        "print(*sorted(sys.modules), sep='\\n')"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        return [f"{package.name}/hook.py: does not import by itself:\n{run.stderr}"]
+    known = sys.stdlib_module_names | {package.name, "__main__"}
+    return [
+        f"{package.name}/hook.py: loads {name}"
+        for name in run.stdout.split()
+        if name in HOOK_MAY_NOT_LOAD or name.split(".")[0] not in known
+    ]
+
+
+# --- the project -------------------------------------------------------------------------
+
+
+def test_imports_point_from_the_entries_to_the_core() -> None:
+    assert modules_of(PACKAGE)
+    assert not (found := direction_findings(PACKAGE)), "\n".join(found)
+
+
+def test_the_core_has_no_io_no_clock_no_randomness_and_no_environment() -> None:
+    assert modules_of(PACKAGE / "core")
+    assert not (found := core_findings(PACKAGE)), "\n".join(found)
+
+
+def test_a_module_is_named_after_its_idea() -> None:
+    assert not (found := name_findings(PACKAGE)), "\n".join(found)
+
+
+def test_importing_the_hook_loads_a_few_modules_of_the_standard_library() -> None:
+    assert not (found := hook_findings(PACKAGE)), "\n".join(found)
+
+
+# --- the checkers, on a package that keeps the rules and on some that do not -----------------
+
+SOUND = {
+    "__init__.py": "__version__ = '1'\n",
+    "__main__.py": "def main():\n    from pkg import app, hook\n",
+    "app.py": "import typer\nfrom pkg.commands import send\nfrom pkg.errors import VyaneError\n",
+    "errors.py": "import enum\n",
+    "hook.py": "import os\nimport sys\n\ndef main():\n    from pkg.operations import tick\n",
+    "runtime.py": "from pkg.store import journal\n",
+    "commands/__init__.py": "",
+    "commands/send.py": "from .. import __version__\nfrom ..operations import send\n",
+    "core/__init__.py": "",
+    "core/ids.py": "import re\nfrom collections.abc import Set\nfrom datetime import UTC\n",
+    "core/messages.py": "from pkg.core import ids\nfrom .ids import ulid\n",
+    "hosts/__init__.py": "",
+    "hosts/codex.py": "from pkg.core.ids import ulid\n",
+    "operations/__init__.py": "",
+    "operations/send.py": "from pkg.store import journal\nfrom pkg.runtime import Runtime\n",
+    "render/__init__.py": "",
+    "render/human.py": "from rich.table import Table\n",
+    "store/__init__.py": "",
+    "store/journal.py": "import os\nfrom pkg.core import ids\nfrom pkg import errors\n",
+}
+
+
+def package_of(folder: Path, **changes: str) -> Path:
+    for name, text in (SOUND | changes).items():
+        file = folder / "pkg" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder / "pkg"
+
+
+@pytest.mark.parametrize(
+    "findings", [direction_findings, core_findings, name_findings, hook_findings]
+)
+def test_a_sound_package_has_no_findings(findings, tmp_path) -> None:
+    assert findings(package_of(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "file, line",
+    [
+        ("core/ids.py", "from pkg.store import journal"),
+        ("core/ids.py", "from ..store import journal"),
+        ("core/ids.py", "from .. import runtime"),
+        ("core/ids.py", "import pkg.hosts.codex"),
+        ("store/journal.py", "from pkg.operations.send import send"),
+        ("store/journal.py", "from pkg.runtime import Runtime"),
+        ("hosts/codex.py", "from pkg.store.journal import append"),
+        ("hosts/codex.py", "from pkg.operations import send"),
+        ("hosts/codex.py", "from pkg.runtime import Runtime"),
+        ("render/human.py", "from ..hosts.codex import parse"),
+        ("operations/send.py", "from pkg.render import human"),
+        ("operations/send.py", "from pkg.hosts import codex"),
+        ("operations/send.py", "from pkg import channels"),
+        ("commands/send.py", "from pkg.store import journal"),
+        ("commands/send.py", "from pkg.app import app"),
+        ("runtime.py", "from pkg.operations import send"),
+        ("hook.py", "from pkg.store import journal"),
+        ("hook.py", "from pkg.commands import send"),
+        ("app.py", "from pkg.store import journal"),
+        ("errors.py", "from pkg.core import ids"),
+        ("__main__.py", "from pkg.operations import send"),
+    ],
+)
+def test_an_import_against_the_direction_is_found_by_file_and_line(file, line, tmp_path) -> None:
+    top = package_of(tmp_path, **{file: f"import sys\n{line}\n"})
+    inside = package_of(tmp_path / "f", **{file: f"def late():\n    {line}\n"})
+    typing = package_of(tmp_path / "t", **{file: f"if TYPE_CHECKING:\n    {line}\n"})
+
+    for package in (top, inside, typing):
+        (found,) = direction_findings(package)
+        assert found.startswith(f"pkg/{file}:2: ")
+        assert "imports pkg." in found
+
+
+def test_a_part_without_a_place_in_the_direction_is_found(tmp_path) -> None:
+    package = package_of(
+        tmp_path, **{"plumbing/pipe.py": "", "store/journal.py": "import pkg.plumbing"}
+    )
+
+    assert [one.split(":")[0] for one in direction_findings(package)] == [
+        "pkg/plumbing/pipe.py",
+        "pkg/store/journal.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            f"import {name}"
+            for name in "os io pathlib subprocess socket time random secrets logging tempfile"
+            " shutil sys threading fcntl glob zoneinfo locale uuid orjson rich".split()
+        ),
+        "from os import path",
+        "import os.path as where",
+        "text = open('x').read()",
+        "print('x')",
+        "stamp = datetime.now(UTC)",
+        "stamp = datetime.datetime.utcnow()",
+        "day = date.today()",
+    ],
+)
+def test_io_clock_randomness_and_environment_in_the_core_are_found(line, tmp_path) -> None:
+    (found,) = core_findings(package_of(tmp_path, **{"core/ids.py": f"import re\n{line}\n"}))
+
+    assert found.startswith("pkg/core/ids.py:2: core ")
+
+
+@pytest.mark.parametrize(
+    "file", ["core/utils.py", "helpers.py", "store/_common.py", "hosts/base.py", "manager/lock.py"]
+)
+def test_a_vague_name_is_found(file, tmp_path) -> None:
+    (found,) = name_findings(package_of(tmp_path, **{file: ""}))
+
+    assert found.startswith(f"pkg/{file.removesuffix('/lock.py')}: ")
+
+
+@pytest.mark.parametrize("name", ["typing", "pathlib", "subprocess", "logging", "datetime"])
+def test_a_slow_module_on_the_hook_path_is_found_though_another_loads_it(name, tmp_path) -> None:
+    changes = {"hook.py": "from pkg.core import ids\n", "core/ids.py": f"import {name}\n"}
+
+    assert f"pkg/hook.py: loads {name}" in hook_findings(package_of(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("name", ["typer", "rich", "filelock", "orjson", "vyane_no_such_module"])
+def test_a_third_party_module_on_the_hook_path_is_found(name, tmp_path) -> None:
+    beside = tmp_path / f"{name}.py"
+    missing = hook_findings(package_of(tmp_path, **{"hook.py": f"import {name}\n"}))
+    beside.write_text("")
+    present = hook_findings(package_of(tmp_path, **{"hook.py": f"import {name}\n"}))
+
+    assert "does not import by itself" in missing[0]
+    assert present == [f"pkg/hook.py: loads {name}"]
