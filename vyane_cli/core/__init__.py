@@ -1,0 +1,1 @@
+"""Rules, states and plans as values: no I/O, no clock, no randomness, no environment."""

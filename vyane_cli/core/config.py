@@ -1,0 +1,138 @@
+"""Every key of `config.toml` with its default: the table that parsing, docs and `config` share."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from vyane_cli.core.gating import Limits
+from vyane_cli.errors import InvalidInputError
+
+
+class Key(NamedTuple):
+    """One setting."""
+
+    default: object
+    doc: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+
+
+# fmt: off
+KEYS: Mapping[str, Key] = {
+    "language": Key("auto", "Language of what agents read: `auto` follows the locale.",
+                    choices=("auto", "en", "zh")),
+    "delivery.too_soon_s": Key(300, "Least time between two turns that normal mail starts in one "
+                               "session, in seconds.", minimum=0),
+    "delivery.start_wait_s": Key(300, "How long a started turn may take to begin before a person "
+                                 "is called, in seconds.", minimum=1),
+    "delivery.handed_grace_s": Key(30, "How long an idle session may leave a wake unanswered "
+                                   "before the message is offered again, in seconds.", minimum=1),
+    "delivery.starts_per_hour": Key(30, "Most turns that vyane starts in one session in an hour; "
+                                    "beyond it a person is called.", minimum=1),
+    "delivery.stop_continuations": Key(3, "Most turns in a row that vyane starts at a Stop; hosts "
+                                       "cap it at 8.", minimum=0),
+    "delivery.overdue_s": Key(10, "How long startable mail may lie before another session's tick "
+                              "rings again, in seconds.", minimum=1),
+    "workers.idle_after_s": Key(1200, "After how long without activity an exited worker is "
+                                "released, in seconds.", minimum=1),
+    "workers.stale_after_s": Key(1500, "After how long without a heartbeat a busy worker is stale, "
+                                 "in seconds; more than `idle_after_s`.", minimum=1),
+    "timeline.excerpt_chars": Key(280, "How much of a result the timeline keeps, in characters; "
+                                  "0: none.", minimum=0),
+    "gc.keep_ended_days": Key(30, "How long an ended worker stays in the registry, in days.",
+                              minimum=0),
+    "locks.wait_s": Key(5, "How long a command waits for a lock, in seconds. Hooks wait 0.8.",
+                        minimum=0.1),
+    "authority.workers": Key([], "Workers (names or ids) whose agents may use the person's "
+                                 "authority."),
+}
+# fmt: on
+
+
+class Config:
+    """The settings in force."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a documented key."""
+        return self.values.get(key, KEYS[key].default)
+
+    @property
+    def limits(self) -> Limits:
+        """The thresholds of the gates, in milliseconds."""
+        return Limits(
+            int(self["delivery.too_soon_s"] * 1000),
+            int(self["delivery.start_wait_s"] * 1000),
+            int(self["delivery.handed_grace_s"] * 1000),
+            int(self["delivery.starts_per_hour"]),
+            int(self["delivery.stop_continuations"]),
+            int(self["delivery.overdue_s"] * 1000),
+        )
+
+
+DEFAULTS = Config({})
+
+
+def parse_config(data: Mapping[str, Any]) -> Config:
+    """The settings from a parsed file; InvalidInputError names the key, and the nearest known."""
+    values: dict[str, Any] = {}
+    for key, value in _flatten(data):
+        check_key(key)
+        values[key] = check_value(key, value)
+    return Config(values)
+
+
+def check_key(key: str) -> str:
+    """`key` when it is documented."""
+    if key not in KEYS:
+        import difflib
+
+        near = difflib.get_close_matches(key, list(KEYS), 1, 0.4)
+        hint = f"did you mean {near[0]}?" if near else "`vyane config list` shows every key"
+        raise InvalidInputError("config key", key, "a key of config.toml", hint=hint)
+    return key
+
+
+def check_value(key: str, value: Any) -> Any:
+    """`value` when it is one for this key."""
+    known = KEYS[key]
+    if known.choices and value not in known.choices:
+        raise InvalidInputError(key, value, "one of " + ", ".join(known.choices))
+    if isinstance(known.default, list):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise InvalidInputError(key, value, "a list of texts")
+    elif isinstance(known.default, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InvalidInputError(key, value, "a number")
+        if known.minimum is not None and value < known.minimum:
+            raise InvalidInputError(key, value, f"at least {known.minimum}")
+    elif not isinstance(value, str):
+        raise InvalidInputError(key, value, "a text")
+    return value
+
+
+def parse_value(key: str, text: str) -> Any:
+    """A value typed on the command line, by the type of the key's default."""
+    default = KEYS[check_key(key)].default
+    if isinstance(default, list):
+        return check_value(key, [part.strip() for part in text.split(",") if part.strip()])
+    if isinstance(default, (int, float)):
+        try:
+            return check_value(key, int(text) if text.lstrip("-").isdigit() else float(text))
+        except ValueError:
+            raise InvalidInputError(key, text, "a number") from None
+    return check_value(key, text)
+
+
+def _flatten(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    pairs: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            pairs += _flatten(value, path + ".")
+        else:
+            pairs.append((path, value))
+    return pairs

@@ -1,0 +1,180 @@
+"""Why a message is, or is not, handed over at a moment: the delivery table and the gates.
+
+No gate ever consumes a message: a refused one stays pending and is tried again.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.mailbox import Head
+from vyane_cli.core.messages import Lane, Position
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+class Moment(StrEnum):
+    """When a host asks."""
+
+    SESSION_START = "session-start"  # a person sits there: control and direct mail begin a turn
+    UNATTENDED_START = "unattended-start"  # a prompt follows by itself
+    REWAKE = "rewake"  # the second handler of SessionStart
+    PROMPT = "prompt"
+    TOOL = "tool"
+    BATCH = "batch"
+    STOP = "stop"
+    WATCH = "watch"
+    CALL = "call"  # a host without hooks asks
+
+
+class Verdict(StrEnum):
+    """What happens to a message at a moment."""
+
+    DELIVER = "deliver"  # inside a turn that runs anyway
+    START = "start"  # it makes a turn happen, if its gates let it
+    RIDE = "ride"  # it goes along when something else makes a turn happen
+    HOLD = "hold"
+
+
+# fmt: off
+MATRIX: Mapping[Moment, Mapping[Lane, Verdict]] = {
+    Moment.SESSION_START:    {Lane.CONTROL: Verdict.HOLD, Lane.DIRECT: Verdict.HOLD,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.UNATTENDED_START: {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.REWAKE:           {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
+                              Lane.NORMAL: Verdict.HOLD, Lane.QUIET: Verdict.HOLD},
+    Moment.PROMPT:           {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.TOOL:             {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.HOLD,
+                              Lane.NORMAL: Verdict.HOLD, Lane.QUIET: Verdict.HOLD},
+    Moment.BATCH:            {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.STOP:             {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
+                              Lane.NORMAL: Verdict.START, Lane.QUIET: Verdict.RIDE},
+    Moment.WATCH:            {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
+                              Lane.NORMAL: Verdict.START, Lane.QUIET: Verdict.HOLD},
+    Moment.CALL:             {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+}
+# fmt: on
+
+
+class Gate(StrEnum):
+    """A check before a start, by the name that timeline, docs and `why` use."""
+
+    SINGLE_ITEM = "single-item"
+    TARGET_BUSY = "target-busy"
+    TOO_SOON = "too-soon"
+    RATE_GUARD = "rate-guard"
+
+
+# fmt: off
+GATES: Mapping[Lane, tuple[Gate, ...]] = {
+    Lane.CONTROL: (),
+    Lane.DIRECT:  (Gate.RATE_GUARD, Gate.SINGLE_ITEM, Gate.TARGET_BUSY),
+    Lane.NORMAL:  (Gate.RATE_GUARD, Gate.SINGLE_ITEM, Gate.TARGET_BUSY, Gate.TOO_SOON),
+    Lane.QUIET:   (),  # never starts
+}
+# fmt: on
+
+
+class Limits(NamedTuple):
+    """The thresholds of `[delivery]` in config.toml."""
+
+    too_soon_ms: int = 300_000
+    start_wait_ms: int = 300_000
+    handed_grace_ms: int = 30_000
+    starts_per_hour: int = 30
+    stop_continuations: int = 3
+    overdue_ms: int = 10_000
+
+
+class Readings(NamedTuple):
+    """What the gates look at: one target, at one instant of the boot clock."""
+
+    head: Head
+    liveness: Liveness
+    boot_ms: int
+    limits: Limits = Limits()
+
+
+class Decision(NamedTuple):
+    """What happens to one message, and the row or gate that says so."""
+
+    verdict: Verdict
+    rule: str
+    again_ms: int | None = None
+    """In how many milliseconds it is worth asking again; None: at the next event."""
+    readings: Mapping[str, object] = {}
+
+
+def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -> Decision:
+    """Decide for one message at one moment. Total: every input has a row."""
+    if lane is Lane.CONTROL and moment is Moment.WATCH and readings.liveness is Liveness.BUSY:
+        # the running turn's next tool call interrupts it: a wake would come as text beside it
+        return Decision(Verdict.HOLD, "watch/control-of-a-busy-session")
+    verdict = MATRIX[moment][lane]
+    rule = f"{moment}/{lane}"
+    if moment is Moment.BATCH and position is Position.BEFORE_NEXT_TURN:
+        return Decision(Verdict.HOLD, "batch/before-next-turn")
+    if verdict is not Verdict.START:
+        return Decision(verdict, rule)
+    for gate in GATES[lane]:
+        refusal = ask(gate, readings, at_stop=moment is Moment.STOP)
+        if refusal is not None:
+            return refusal
+    return Decision(Verdict.START, rule, None, _seen(readings))
+
+
+def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | None:
+    """None when the gate is open, else the refusal with the reading behind it."""
+    head, limits, now = readings.head, readings.limits, readings.boot_ms
+    match gate:
+        case Gate.SINGLE_ITEM if head.handshake is not None:
+            seen: dict[str, object] = {
+                "open_start": head.handshake.id,
+                "stage": str(head.handshake.stage),
+            }
+            waited = age_ms(head.handshake.boot_ms, now)
+            left = max(limits.start_wait_ms - (waited or 0), 0)
+            return Decision(Verdict.HOLD, gate, left, {**seen, "for_s": _seconds(waited)})
+        case Gate.TARGET_BUSY if not at_stop and readings.liveness is not Liveness.IDLE:
+            return Decision(Verdict.HOLD, gate, None, {"liveness": str(readings.liveness)})
+        case Gate.TOO_SOON if head.normal_ms is not None:
+            age = age_ms(head.normal_ms, now)
+            if age is not None and age < limits.too_soon_ms:
+                seen = {"last_start_s_ago": _seconds(age), "minimum_s": limits.too_soon_ms // 1000}
+                return Decision(Verdict.HOLD, gate, limits.too_soon_ms - age, seen)
+        case Gate.RATE_GUARD:
+            recent = recent_starts(head, now)
+            if len(recent) >= limits.starts_per_hour:
+                seen = {"starts_last_hour": len(recent), "limit": limits.starts_per_hour}
+                age = age_ms(min(recent), now) or 0
+                return Decision(Verdict.HOLD, gate, HOUR_MS - age, seen)
+        case _:
+            pass
+    return None
+
+
+def age_ms(then_ms: int, now_ms: int) -> int | None:
+    """Age on the boot clock; None (over) when negative: the machine was started anew since."""
+    return now_ms - then_ms if now_ms >= then_ms else None
+
+
+def recent_starts(head: Head, now_ms: int) -> tuple[int, ...]:
+    """The starts of the last hour, by the boot clock."""
+    return tuple(ms for ms in head.starts_ms if 0 <= now_ms - ms < HOUR_MS)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else round(milliseconds / 1000, 1)
+
+
+def _seen(readings: Readings) -> dict[str, object]:
+    seen: dict[str, object] = {"liveness": str(readings.liveness)}
+    if readings.head.normal_ms is not None:
+        seen["last_start_s_ago"] = _seconds(age_ms(readings.head.normal_ms, readings.boot_ms))
+    return seen

@@ -1,0 +1,310 @@
+"""The fold of an inbox: which messages it holds, and how far each has come.
+
+An inbox is a journal. A message is one immutable record; what happens to it later is further
+records that name its id. Each record carries the `Head` as it is after it, so the last line alone
+says where the oldest unsettled message begins and what the target may be started with.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from vyane_cli.core.messages import FromKind, Kind, Lane, Message, Status, ToKind
+
+
+class Op(StrEnum):
+    """What one record of an inbox says. `ids` of all but MESSAGE name the messages it is about."""
+
+    MESSAGE = "message"
+    ATTEMPT = "attempt"  # a rule held or refused it
+    CLAIM = "claim"  # a tick is about to show it
+    HANDED = "handed"  # a watch gave it to the host; the prompt event that names it is awaited
+    DELIVERED = "delivered"
+    CONSUMED = "consumed"
+    RETURNED = "returned"  # it is pending again, marked
+    EXPIRED = "expired"
+    FAILED = "failed"
+    RELEASED = "released"  # the handshake is over
+
+
+class Stage(StrEnum):
+    """Where a handshake stands."""
+
+    WAIT_START = "wait_start"
+    WAIT_DONE = "wait_done"
+
+
+class Handshake(NamedTuple):
+    """One start at a time: opened by a start, closed by any terminal of the turn it made."""
+
+    id: str
+    session: str
+    stage: Stage
+    boot_ms: int
+    reported: bool = False
+
+
+class Head(NamedTuple):
+    """What the last line of an inbox says about the whole of it."""
+
+    open: int = 0
+    """Byte offset of the oldest unsettled message's record; the file's end when there is none."""
+    handshake: Handshake | None = None
+    normal_ms: int | None = None
+    """Boot clock of the last turn that vyane started with normal mail."""
+    starts_ms: tuple[int, ...] = ()
+    """Boot clock of the starts of the last hour: the rate guard."""
+
+
+class Process(NamedTuple):
+    """One process, so that a reused pid is told apart: compare all four."""
+
+    boot: str
+    namespace: str
+    pid: int
+    start: int
+
+
+class Claim(NamedTuple):
+    """Who is showing a message at this moment."""
+
+    by: Process
+    guard: int
+    transport: str
+    session: str
+    at: float
+
+
+class Entry(NamedTuple):
+    """A message and how far it has come."""
+
+    message: Message
+    offset: int
+    boot: str = ""
+    boot_ms: int = 0
+    status: Status = Status.PENDING
+    marks: int = 0
+    """How often it came back after it may have been shown."""
+    claim: Claim | None = None
+    handed: bool = False
+    proven: bool = False
+    started: bool = False
+    """Whether the delivery made a turn happen."""
+    session: str = ""
+    turn: str = ""
+    """The host's id of the carrying turn; empty for a SessionStart."""
+    moved_ms: int = 0
+    """Boot clock of its last record."""
+    rule: str = ""
+    """The rule that held it last."""
+    delivered_at: float | None = None
+    consumed_at: float | None = None
+    failure_reason: str | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing can happen to it any more."""
+        return self.status in FINAL
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it may be claimed."""
+        return self.status is Status.PENDING and self.claim is None and not self.handed
+
+
+FINAL = (Status.CONSUMED, Status.EXPIRED, Status.FAILED)
+
+# fmt: off
+NEXT: Mapping[Status, Mapping[Op, Status]] = {
+    Status.PENDING:   {Op.CLAIM: Status.PENDING, Op.HANDED: Status.PENDING,
+                       Op.RETURNED: Status.PENDING, Op.ATTEMPT: Status.PENDING,
+                       Op.DELIVERED: Status.DELIVERED, Op.CONSUMED: Status.CONSUMED,
+                       Op.EXPIRED: Status.EXPIRED, Op.FAILED: Status.FAILED},
+    Status.DELIVERED: {Op.CONSUMED: Status.CONSUMED, Op.RETURNED: Status.PENDING,
+                       Op.ATTEMPT: Status.DELIVERED,
+                       Op.EXPIRED: Status.EXPIRED, Op.FAILED: Status.FAILED},
+    Status.CONSUMED: {}, Status.EXPIRED: {}, Status.FAILED: {},
+}
+# fmt: on
+
+
+def advance(entry: Entry, op: Op, record: Mapping[str, Any]) -> Entry:
+    """The entry after one more record; unchanged when the record has no row (a late repeat)."""
+    status = NEXT[entry.status].get(op)
+    if status is None:
+        return entry
+    entry = entry._replace(status=status, moved_ms=int(record.get("boot_ms") or 0))
+    at = record.get("at")
+    match op:
+        case Op.CLAIM:
+            rule = str(record.get("rule") or "")
+            return entry._replace(claim=parse_claim(record), handed=False, rule=rule)
+        case Op.HANDED | Op.DELIVERED:
+            return entry._replace(
+                claim=None,
+                handed=op is Op.HANDED,
+                delivered_at=at if op is Op.DELIVERED else None,
+                session=str(record.get("session") or ""),
+                turn=str(record.get("turn") or ""),
+                started=bool(record.get("start")) or entry.started,
+                rule=str(record.get("rule") or ""),
+            )
+        case Op.CONSUMED:
+            return entry._replace(consumed_at=at, claim=None, handed=False)
+        case Op.RETURNED:
+            marks = entry.marks + (1 if record.get("shown", True) else 0)
+            return entry._replace(
+                claim=None, handed=False, delivered_at=None, marks=marks, turn="", started=False
+            )
+        case Op.EXPIRED | Op.FAILED:
+            return entry._replace(failure_reason=str(record.get("reason") or op), claim=None)
+        case Op.ATTEMPT:
+            return entry._replace(rule=str(record.get("rule") or ""))
+        case _:
+            return entry
+
+
+class Mailbox(NamedTuple):
+    """An inbox as it stands: its head and its messages in file order."""
+
+    head: Head
+    entries: tuple[Entry, ...] = ()
+
+    def find(self, message_id: str) -> Entry | None:
+        """The entry of one message, if the fold reached back to it."""
+        return next((e for e in self.entries if e.message.id == message_id), None)
+
+    @property
+    def unsettled(self) -> tuple[Entry, ...]:
+        """What may still change, oldest first."""
+        return tuple(entry for entry in self.entries if not entry.settled)
+
+
+def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
+    """Fold (byte offset, record) pairs in file order. Total: what it does not know it passes over.
+
+    A second message record with the id of an earlier one is the same message: the first wins.
+    """
+    entries: dict[str, Entry] = {}
+    head = Head()
+    for offset, record in records:
+        head = parse_head(record.get("head"))
+        try:
+            op = Op(record.get("op", ""))
+        except ValueError:
+            continue
+        if op is Op.MESSAGE:
+            message = parse_message(record.get("message"))
+            if message is not None and message.id not in entries:
+                entries[message.id] = Entry(
+                    message,
+                    offset,
+                    boot=str(record.get("boot") or ""),
+                    boot_ms=int(record.get("boot_ms") or 0),
+                    moved_ms=int(record.get("boot_ms") or 0),
+                )
+            continue
+        for message_id in record.get("ids") or ():
+            if message_id in entries:
+                entries[message_id] = advance(entries[message_id], op, record)
+    return Mailbox(head, tuple(entries.values()))
+
+
+# ------------------------------------------------------------------ values as plain data
+
+
+def parse_message(data: object) -> Message | None:
+    """A message from its stored form; None when it is not one (a kind of a later version, say)."""
+    if not isinstance(data, Mapping):
+        return None
+    try:
+        known = {key: data[key] for key in Message._fields if key in data}
+        known["from_kind"] = FromKind(known["from_kind"])
+        known["to_kind"] = ToKind(known["to_kind"])
+        known["kind"] = Kind(known["kind"])
+        known["lane"] = Lane(known["lane"])
+        known["ts"], known["ttl_seconds"] = float(known["ts"]), float(known["ttl_seconds"])
+        message = Message(**known)
+    except (KeyError, TypeError, ValueError):
+        return None
+    texts = (message.id, message.from_id, message.from_name, message.to_id, message.summary)
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    whole = isinstance(known.get("payload", {}), Mapping)
+    return message if whole else None
+
+
+def render_message(message: Message) -> dict[str, Any]:
+    """The stored form of a message."""
+    return {**message._asdict(), "payload": dict(message.payload)}
+
+
+def render_entry(entry: Entry) -> dict[str, Any]:
+    """A message with its state, as `inbox --json` and `show --json` print it."""
+    return {
+        **render_message(entry.message),
+        "delivered_at": entry.delivered_at,
+        "consumed_at": entry.consumed_at,
+        "status": str(entry.status),
+        "failure_reason": entry.failure_reason,
+        "redelivered": entry.marks,
+        "rule": entry.rule,
+    }
+
+
+def parse_head(data: object) -> Head:
+    """The head of an inbox line; an empty one for anything else."""
+    if not isinstance(data, Mapping):
+        return Head()
+    raw = data.get("handshake")
+    handshake = None
+    if isinstance(raw, Mapping) and raw.get("stage") in tuple(Stage):
+        handshake = Handshake(
+            str(raw.get("id")),
+            str(raw.get("session")),
+            Stage(raw["stage"]),
+            int(raw.get("boot_ms") or 0),
+            bool(raw.get("reported")),
+        )
+    normal = data.get("normal_ms")
+    return Head(
+        int(data.get("open") or 0),
+        handshake,
+        int(normal) if normal is not None else None,
+        tuple(int(ms) for ms in data.get("starts_ms") or ()),
+    )
+
+
+def render_head(head: Head) -> dict[str, Any]:
+    """The stored form of a head; what is empty is left out."""
+    data: dict[str, Any] = {"open": head.open}
+    if head.handshake is not None:
+        data["handshake"] = head.handshake._asdict()
+    if head.normal_ms is not None:
+        data["normal_ms"] = head.normal_ms
+    if head.starts_ms:
+        data["starts_ms"] = list(head.starts_ms)
+    return data
+
+
+def parse_process(data: object) -> Process | None:
+    """A process from its stored form."""
+    if not isinstance(data, Mapping):
+        return None
+    try:
+        return Process(
+            str(data["boot"]), str(data["namespace"]), int(data["pid"]), int(data["start"])
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def parse_claim(data: Mapping[str, Any]) -> Claim:
+    """A claim from its record; an unreadable holder is a process that never was."""
+    return Claim(
+        parse_process(data.get("by")) or Process("", "", 0, 0),
+        int(data.get("guard") or 0),
+        str(data.get("transport") or ""),
+        str(data.get("session") or ""),
+        float(data.get("at") or 0),
+    )

@@ -1,0 +1,220 @@
+"""A message: its fields, what each kind must carry, who may send it, and its lane."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from vyane_cli.core.schemas import Schema, check
+from vyane_cli.errors import InvalidInputError, RefusedError
+
+DAY_S = 86_400.0
+INFO_TTL_S = 3_600.0
+SUMMARY_MAX = 512
+TASK_ID_MAX = 256
+PAYLOAD_MAX_BYTES = 64 * 1024
+
+
+class Kind(StrEnum):
+    """What a message asks for. Closed."""
+
+    TASK_DISPATCH = "task-dispatch"
+    TASK_RESULT = "task-result"
+    TAKEOVER = "takeover"
+    CANCEL = "cancel"
+    CONTEXT_INJECT = "context-inject"
+    STATUS_UPDATE = "status-update"
+    INFO = "info"
+
+
+class FromKind(StrEnum):
+    """Who speaks."""
+
+    WORKER = "worker"
+    HUMAN = "human"
+    EXTERNAL = "external"
+
+
+class ToKind(StrEnum):
+    """What is spoken to."""
+
+    WORKER = "worker"
+    LOGICAL_SESSION = "logical_session"
+    CHANNEL = "channel"
+    BROADCAST = "broadcast"
+
+
+class Lane(StrEnum):
+    """Which gates apply. Derived, never chosen."""
+
+    CONTROL = "control"
+    DIRECT = "direct"
+    NORMAL = "normal"
+    QUIET = "quiet"
+
+
+class Status(StrEnum):
+    """How far a message has come. The last three are final."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    CONSUMED = "consumed"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class Position(StrEnum):
+    """The earliest moment at which a message may be handed over."""
+
+    AFTER_CURRENT_TOOL_CALL = "after_current_tool_call"
+    BEFORE_NEXT_TURN = "before_next_turn"
+
+
+class Message(NamedTuple):
+    """One addressed, immutable request. Times are Unix seconds, as the file has them."""
+
+    id: str
+    ts: float
+    ttl_seconds: float
+    from_kind: FromKind
+    from_id: str
+    from_name: str
+    to_kind: ToKind
+    to_id: str
+    kind: Kind
+    lane: Lane
+    summary: str = ""
+    payload: Mapping[str, Any] = {}
+    logical_session_id: str | None = None
+    task_id: str | None = None
+    trace_id: str | None = None
+    parent_message_id: str | None = None
+    correlation_id: str | None = None
+    note: str = ""
+    """Why it is here when it was not first addressed to this reader (a name with a new owner)."""
+
+    @property
+    def position(self) -> Position:
+        """When it may be handed over at the earliest."""
+        given = self.payload.get("position", Position.AFTER_CURRENT_TOOL_CALL)
+        return Position(given) if given in tuple(Position) else Position.AFTER_CURRENT_TOOL_CALL
+
+    @property
+    def startable(self) -> bool:
+        """Whether it may make a turn happen."""
+        return self.lane is not Lane.QUIET
+
+
+_QUIET_KINDS = (Kind.INFO, Kind.STATUS_UPDATE)
+_CONTROL_KINDS = (Kind.TAKEOVER, Kind.CANCEL)
+_DIRECT_KINDS = (Kind.TASK_DISPATCH, Kind.TASK_RESULT)
+
+
+def decide_lane(kind: Kind, from_kind: FromKind, to_kind: ToKind, *, awaited: bool = False) -> Lane:
+    """First match: control, quiet, direct, normal. `awaited`: somebody is blocked on this reply."""
+    if kind in _CONTROL_KINDS:
+        return Lane.CONTROL
+    if kind in _QUIET_KINDS or to_kind is ToKind.BROADCAST:
+        return Lane.QUIET
+    if from_kind is FromKind.HUMAN or kind in _DIRECT_KINDS or awaited:
+        return Lane.DIRECT
+    return Lane.NORMAL
+
+
+def default_ttl_s(kind: Kind) -> float:
+    """How long a message of this kind waits when nobody says otherwise, in seconds."""
+    return INFO_TTL_S if kind is Kind.INFO else DAY_S
+
+
+class Relation(StrEnum):
+    """What the sender is to the target, as far as the registry knows."""
+
+    HUMAN = "human"
+    PARENT = "parent"
+    CHILD = "child"
+    PEER = "peer"
+    OUTSIDE = "outside"
+
+
+# fmt: off
+DIRECTIONS: Mapping[Kind, tuple[Relation, ...]] = {
+    Kind.TASK_DISPATCH:  (Relation.PARENT, Relation.HUMAN),
+    Kind.TASK_RESULT:    (Relation.CHILD,),
+    Kind.TAKEOVER:       (Relation.HUMAN,),
+    Kind.CANCEL:         (Relation.PARENT, Relation.HUMAN),
+    Kind.CONTEXT_INJECT: tuple(Relation),
+    Kind.STATUS_UPDATE:  (Relation.CHILD,),  # to a channel: anybody
+    Kind.INFO:           tuple(Relation),
+}
+
+PAYLOADS: Mapping[Kind, Schema] = {
+    Kind.TASK_DISPATCH:  {"prompt*": (str,), "inherited_context": (str,),
+                          "expected_artifacts": (list,), "task": (str,)},
+    Kind.TASK_RESULT:    {"summary": (str,), "artifacts": (list,), "success*": (bool,),
+                          "error": (str,), "events_replay_token": (str,), "summary_ref": (dict,),
+                          "head": (str,)},
+    Kind.TAKEOVER:       {"instruction*": (str,), "interrupt_first": (bool,)},
+    Kind.CANCEL:         {"reason": (str,), "force": (bool,)},
+    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,)},
+    Kind.STATUS_UPDATE:  {"progress": (str, int, float), "phase": (str,), "metrics": (dict,)},
+    Kind.INFO:           {},  # free form
+}
+# fmt: on
+
+
+def check_direction(kind: Kind, relation: Relation, to_kind: ToKind) -> None:
+    """Refuse (exit 5, `direction`) a kind that this sender may not send to this target."""
+    if kind is Kind.STATUS_UPDATE and to_kind is ToKind.CHANNEL:
+        return
+    if relation not in DIRECTIONS[kind]:
+        allowed = ", ".join(DIRECTIONS[kind])
+        raise RefusedError(
+            f"a {kind} may be sent by {allowed}; to this target you are {relation}",
+            slug="direction",
+            hint="send a context-inject (the default kind) instead",
+        )
+
+
+def check_payload(kind: Kind, payload: object) -> dict[str, Any]:
+    """The payload when it fits its kind; InvalidInputError names the key otherwise."""
+    checked = check(PAYLOADS[kind], payload, "payload", of=kind)
+    if kind is Kind.TASK_RESULT and not checked["success"] and not checked.get("error"):
+        raise InvalidInputError("payload.error", "", "given: a result without success needs it")
+    if checked.get("position") not in (None, *Position):
+        raise InvalidInputError("payload.position", checked["position"], "one of " + _of(Position))
+    return checked
+
+
+def parse_kind(text: str) -> Kind:
+    """The kind by its name; InvalidInputError lists them."""
+    if text not in tuple(Kind):
+        raise InvalidInputError("kind", text, "one of " + _of(Kind))
+    return Kind(text)
+
+
+def check_summary(text: str) -> str:
+    """One line of at most 512 characters."""
+    if "\n" in text or "\r" in text:
+        raise InvalidInputError("summary", text, "a single line")
+    if len(text) > SUMMARY_MAX:
+        raise InvalidInputError("summary", text, f"at most {SUMMARY_MAX} characters")
+    return text
+
+
+def body_of(message: Message) -> str:
+    """The text of a message for its reader, whatever its kind."""
+    payload = message.payload
+    for key in ("text", "instruction", "prompt", "head", "summary", "reason", "progress"):
+        value = payload.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return message.summary
+
+
+def first_line(text: str) -> str:
+    """The first line with something in it, cut to a summary's length."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
+
+
+def _of(choices: type[StrEnum]) -> str:
+    return ", ".join(choices)

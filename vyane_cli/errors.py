@@ -1,0 +1,127 @@
+"""What can go wrong, with its exit code and the next step."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit status of `vyane` for people and scripts. `tick` on behalf of a host exits 0."""
+
+    DONE = 0
+    INTERNAL = 1
+    INVALID_INPUT = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    REFUSED = 5
+    LOCK_TIMEOUT = 6
+    CORRUPT = 7
+    DURABILITY_UNKNOWN = 8
+
+
+class VyaneError(Exception):
+    """An error with an exit code, a stable slug for programs, and a hint for people."""
+
+    exit_code = ExitCode.INTERNAL
+    slug = "internal"
+    hint = ""
+
+    def __init__(self, message: str, *, hint: str = "", slug: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        if hint:
+            self.hint = hint
+        if slug:
+            self.slug = slug
+
+
+class InvalidInputError(VyaneError):
+    """A value that somebody gave us is not one that we take. Nothing was written."""
+
+    exit_code, slug = ExitCode.INVALID_INPUT, "invalid-input"
+
+    def __init__(
+        self, field: str, value: object, expected: str, *, hint: str = "", slug: str = ""
+    ) -> None:
+        shown = value if isinstance(value, str) else repr(value)
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        super().__init__(f"{field}: {shown!r} is not {expected}", hint=hint, slug=slug)
+        self.field, self.value = field, value
+
+
+class NotFoundError(VyaneError):
+    """No worker, session or message by that name. Nothing was written."""
+
+    exit_code, slug = ExitCode.NOT_FOUND, "not-found"
+
+    def __init__(self, what: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
+        if nearest and not hint:
+            hint = "did you mean " + " or ".join(nearest) + "?"
+        super().__init__(f"there is no {what} {name!r}", hint=hint)
+        self.name, self.nearest = name, nearest
+
+
+class ConflictError(VyaneError):
+    """It clashes with what is there already. Nothing was written."""
+
+    exit_code, slug = ExitCode.CONFLICT, "conflict"
+
+
+class RefusedError(VyaneError):
+    """A rule says no, or a wait ran out. The slug is the rule's name."""
+
+    exit_code, slug = ExitCode.REFUSED, "refused"
+
+
+class LockTimeoutError(VyaneError):
+    """Another process held a lock for longer than we were willing to wait."""
+
+    exit_code, slug = ExitCode.LOCK_TIMEOUT, "lock-timeout"
+    hint = "`vyane doctor` names the holder"
+
+    def __init__(self, path: str, waited_s: float) -> None:
+        super().__init__(f"{path} stayed locked for {waited_s:.1f} s")
+        self.path, self.waited_s = path, waited_s
+
+
+class CorruptStateError(VyaneError):
+    """A state file is damaged, or newer than this program. It was left as it is."""
+
+    exit_code, slug = ExitCode.CORRUPT, "corrupt"
+    hint = "`vyane doctor` says what it found; `vyane doctor --fix` sets damaged bytes aside"
+
+    def __init__(
+        self, path: str, reason: str, *, line: int | None = None, slug: str = "", hint: str = ""
+    ) -> None:
+        where = path if line is None else f"{path}, line {line}"
+        super().__init__(f"{where}: {reason}", slug=slug, hint=hint)
+        self.path, self.line, self.reason = path, line, reason
+
+
+class StorageError(VyaneError):
+    """The file system refused: no space, no permission, read only. Nothing was stored."""
+
+    exit_code, slug = ExitCode.INTERNAL, "storage"
+
+    def __init__(self, path: str, error: OSError) -> None:
+        reason = (error.strerror or str(error)).lower()
+        super().__init__(f"{path}: {reason}", hint=_STORAGE_HINTS.get(error.errno or 0, ""))
+        self.path, self.errno = path, error.errno
+
+
+class DurabilityUnknownError(VyaneError):
+    """It is stored and will be delivered, but the disk did not confirm it."""
+
+    exit_code, slug = ExitCode.DURABILITY_UNKNOWN, "durability-unknown"
+    hint = "the same command with the same --idempotency-key is harmless"
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(f"{path}: written, but flushing failed: {(error.strerror or '').lower()}")
+        self.path, self.message_id = path, ""
+
+
+_STORAGE_HINTS = {  # errno → the next step; numbers, because `errno` is one import more in a hook
+    28: "free some space, then run the same command again",
+    122: "free some space in your quota, then run the same command again",
+    30: "the state folder is on a read-only file system; set VYANE_HOME to one that can be written",
+    13: "check who owns the state folder; `vyane doctor` lists the modes it expects",
+    1: "check who owns the state folder; `vyane doctor` lists the modes it expects",
+}
