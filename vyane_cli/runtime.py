@@ -1,0 +1,111 @@
+"""What an operation needs of the world: built once by an entry point, passed down."""
+
+import os
+import time
+from collections.abc import Mapping
+
+from vyane_cli.core.config import Config
+from vyane_cli.core.envelopes import Templates
+from vyane_cli.core.ids import next_ulid
+from vyane_cli.core.mailbox import Process
+from vyane_cli.core.turns import Clock
+from vyane_cli.store import codec, locks, processes, templates
+from vyane_cli.store import config as config_file
+from vyane_cli.store.layout import Layout, find_root
+from vyane_cli.store.locks import Deadline as Deadline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from vyane_cli.core.calls import Host
+    from vyane_cli.store.locks import Kind
+
+HOOK_BUDGET_S = 0.8
+"""One deadline for all locks of one hook call."""
+
+
+def accelerate() -> None:
+    """Read state with orjson from here on: for commands, whose start-up can bear the import."""
+    codec.accelerate()
+
+
+class Runtime:
+    """The state root, the clocks, randomness, the settings and the texts of one process."""
+
+    def __init__(
+        self,
+        root: str = "",
+        environ: Mapping[str, str] | None = None,
+        hosts: "Mapping[str, Host] | None" = None,
+    ) -> None:
+        self.hosts = dict(hosts or {})
+        self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
+        self.layout = Layout(os.path.abspath(root) if root else find_root(dict(self.environ)))
+        self._config: Config | None = None
+        self._templates: Templates | None = None
+        self._last_id = ""
+
+    @property
+    def config(self) -> Config:
+        """The settings, read on first use."""
+        if self._config is None:
+            self._config = config_file.load(self.layout)
+        return self._config
+
+    @property
+    def templates(self) -> Templates:
+        """The texts that agents read, in the language of the settings."""
+        if self._templates is None:
+            language = self.config["language"]
+            if language == "auto":
+                language = locale_language(self.environ)
+            self._templates = templates.load(language)
+        return self._templates
+
+    def host(self, name: str) -> "Host | None":
+        """The module that knows a host's own records, if this process has it."""
+        return self.hosts.get(name)
+
+    def clock(self) -> Clock:
+        """One reading of the clocks, for a whole operation."""
+        return Clock(time.time_ns() // 1_000_000, processes.boot_ms(), processes.boot_id())
+
+    def entropy(self, size: int) -> bytes:
+        """Random bytes from the system."""
+        return os.urandom(size)
+
+    def new_id(self, now_ms: int) -> str:
+        """A ULID that sorts after every earlier one of this process."""
+        self._last_id = next_ulid(self._last_id, now_ms, self.entropy(10))
+        return self._last_id
+
+    def identify(self, pid: int) -> Process | None:
+        """The process that has this pid now."""
+        return processes.identify(pid)
+
+    def parent_of(self, pid: int) -> int:
+        """The parent's pid, 0 when it cannot be told."""
+        return processes.parent_of(pid)
+
+    def me(self) -> Process:
+        """This process."""
+        return processes.myself()
+
+    def deadline(self, budget_s: float | None = None) -> Deadline:
+        """How long all locks of one operation may take; a command's wait is a setting."""
+        return Deadline(float(self.config["locks.wait_s"]) if budget_s is None else budget_s)
+
+    def held(
+        self, *wanted: "tuple[Kind, str]", deadline: Deadline | None = None
+    ) -> "AbstractContextManager[None]":
+        """Hold these locks, in their order."""
+        return locks.held(self.layout.root, list(wanted), deadline or self.deadline())
+
+
+def locale_language(environ: Mapping[str, str]) -> str:
+    """`zh` for a Chinese locale, else `en`: LC_ALL before LC_MESSAGES before LANG."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := environ.get(name):
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"

@@ -1,0 +1,1 @@
+"""Where the nouns of core live on disk: paths, locks, journals, documents."""

@@ -1,0 +1,45 @@
+"""`config.toml`: written by people and by `vyane config set`, read by everything."""
+
+from vyane_cli.core.config import DEFAULTS, Config, parse_config
+from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
+from vyane_cli.store import files
+from vyane_cli.store.layout import Layout
+
+
+def load(layout: Layout) -> Config:
+    """The settings in force. A file of comments alone costs no TOML parser."""
+    text = read_text(layout)
+    if all(line.lstrip()[:1] in ("", "#") for line in text.splitlines()):
+        return DEFAULTS
+    import tomllib
+
+    try:
+        return parse_config(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise CorruptStateError(
+            layout.config, str(error), hint="mend it by hand, or move it away for the defaults"
+        ) from None
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"{layout.config}: {error.field}",
+            error.value,
+            "valid: " + error.message,
+            hint=error.hint,
+        ) from None
+
+
+def read_text(layout: Layout) -> str:
+    """The file as it is; empty when there is none."""
+    try:
+        with open(layout.config, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StorageError(layout.config, error) from error
+
+
+def save_text(layout: Layout, text: str) -> None:
+    """Replace the file, durably; a crash leaves the old or the new one."""
+    files.make_directories(layout.root)
+    files.replace(layout.config, text.encode())

@@ -1,0 +1,38 @@
+"""A small JSON file that is replaced whole. Fields that we do not know survive a rewrite."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from vyane_cli.errors import CorruptStateError, StorageError
+from vyane_cli.store import codec, files
+
+
+def load(path: str) -> dict[str, Any] | None:
+    """The object in the file, None when there is no file. Damage is an error, never a guess."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        raise CorruptStateError(path, "a folder is in its place") from None
+    except OSError as error:
+        raise StorageError(path, error) from error
+    try:
+        return codec.decode_document(data)
+    except codec.LineError as error:
+        raise CorruptStateError(path, str(error)) from None
+
+
+def save(path: str, value: Mapping[str, Any], root: str, *, durable: bool = True) -> None:
+    """Replace the document. On disk when this returns; a crash leaves the old or the new one."""
+    fresh = not os.path.exists(path)
+    if fresh:
+        files.make_directories(os.path.dirname(path))
+    files.replace(path, codec.encode_document(value), durable=durable)
+    if fresh and durable:
+        try:
+            files.sync_directories(path, root)
+        except OSError as error:
+            raise StorageError(path, error) from error

@@ -1,0 +1,205 @@
+"""Every system call that changes a file: the seam where tests stop, fail or replay one.
+
+`step` is called with the call's name and path before each. In production it does nothing.
+Directories are made 0700 and files 0600, whatever the umask.
+"""
+
+import os
+from collections.abc import Callable
+
+from vyane_cli.errors import DurabilityUnknownError, StorageError
+
+FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
+
+
+def _nothing(name: str, path: str) -> None:
+    pass
+
+
+step = _nothing
+"""Called as `step(call, path)` before each changing call. Tests replace it."""
+
+
+def make_directories(path: str) -> None:
+    """Make `path` and what is missing above it. Flush with `sync_directories`."""
+    try:
+        step("mkdir", path)
+        os.mkdir(path, DIRECTORY_MODE)
+        os.chmod(path, DIRECTORY_MODE)  # mkdir's mode goes through the umask
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise StorageError(path, NotADirectoryError(20, "not a directory")) from None
+    except FileNotFoundError:
+        parent = os.path.dirname(path)
+        if parent == path:
+            raise
+        make_directories(parent)
+        make_directories(path)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def open_for_writing(path: str) -> int:
+    """A descriptor for reading and writing, not truncated; the file and folders are made."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        step("open", path)
+        return os.open(path, flags, FILE_MODE)
+    except FileNotFoundError:
+        make_directories(os.path.dirname(path))
+        step("open", path)
+        return os.open(path, flags, FILE_MODE)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def write(fd: int, data: bytes, at: int, path: str) -> None:
+    """Write all of `data` at the offset, or cut the file back to it and raise StorageError.
+
+    One call where the kernel takes it whole; a short count (a full disk says no more than that)
+    is followed by a second call, which says why.
+    """
+    done = 0
+    try:
+        while done < len(data):
+            step("write", path)
+            done += os.pwrite(fd, data[done:], at + done)
+    except OSError as error:
+        try:
+            truncate(fd, at, path)
+        except OSError:
+            pass  # the half line stays without its newline: the next append sets it aside
+        raise StorageError(path, error) from error
+
+
+def truncate(fd: int, size: int, path: str) -> None:
+    """Cut the file to `size` bytes."""
+    step("ftruncate", path)
+    os.ftruncate(fd, size)
+
+
+def sync(fd: int, path: str) -> None:
+    """Flush the file's bytes to the disk. OSError when the disk does not confirm it."""
+    step("fsync", path)
+    os.fsync(fd)
+    if _FULL_SYNC is not None:
+        _FULL_SYNC(fd)
+
+
+def sync_directories(path: str, root: str) -> None:
+    """Flush each directory from that of `path` up to and including the parent of `root`."""
+    folder = os.path.dirname(path)
+    top = os.path.dirname(root)
+    while True:
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            sync(fd, folder)
+        finally:
+            os.close(fd)
+        if folder == top or len(folder) <= len(top):
+            return
+        folder = os.path.dirname(folder)
+
+
+def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
+    """Replace a whole file: a temporary file in the same folder, flush, rename, flush.
+
+    A symbolic link keeps pointing where it did and a file keeps its mode. A crash leaves the old
+    or the new file, and perhaps a temporary one (`.NAME.PID.tmp`) that `gc` removes.
+    """
+    path = os.path.realpath(path)
+    if mode is None:
+        try:
+            mode = os.stat(path).st_mode & 0o7777
+        except FileNotFoundError:
+            mode = FILE_MODE
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+    try:
+        fd = open_for_writing(temporary)
+        try:
+            os.fchmod(fd, mode)
+            truncate(fd, 0, temporary)
+            write(fd, data, 0, temporary)
+            if durable:
+                sync(fd, temporary)
+        finally:
+            os.close(fd)
+        step("rename", path)
+        os.replace(temporary, path)
+    except (OSError, StorageError) as error:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(path, error) from error
+    if durable:
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                sync(fd, folder)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise DurabilityUnknownError(path, error) from error
+
+
+def touch(path: str, text: str = "") -> None:
+    """Make or rewrite a small file in place (its inode stays). Not flushed: it only marks."""
+    step("touch", path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, FILE_MODE)
+    except FileNotFoundError:
+        make_directories(os.path.dirname(path))
+        fd = os.open(path, flags, FILE_MODE)
+    except OSError as error:
+        raise StorageError(path, error) from error
+    try:
+        if text:
+            os.write(fd, text.encode())
+        else:
+            os.utime(fd)
+    except OSError as error:
+        raise StorageError(path, error) from error
+    finally:
+        os.close(fd)
+
+
+def remove(path: str) -> None:
+    """Remove a file; one that is not there is no error."""
+    try:
+        step("unlink", path)
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def move(source: str, target: str) -> None:
+    """Rename a file or folder. Not flushed."""
+    try:
+        step("rename", target)
+        os.replace(source, target)
+    except FileNotFoundError:
+        make_directories(os.path.dirname(target))
+        step("rename", target)
+        os.replace(source, target)
+    except OSError as error:
+        raise StorageError(target, error) from error
+
+
+def _find_full_sync() -> "Callable[[int], object] | None":
+    """macOS: fsync alone leaves the bytes in the drive's cache. Untested on a Mac."""
+    if os.uname().sysname != "Darwin":
+        return None
+    import fcntl
+
+    code = getattr(fcntl, "F_FULLFSYNC", 51)
+    return lambda fd: fcntl.fcntl(fd, code)
+
+
+_FULL_SYNC = _find_full_sync() if hasattr(os, "uname") else None

@@ -1,0 +1,240 @@
+"""An inbox on disk: fold what is unsettled, append changes, compact.
+
+The last line's head says where the oldest unsettled message begins, so that reading costs what is
+unsettled and not what was ever sent.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vyane_cli.core.mailbox import (
+    Entry,
+    Head,
+    Mailbox,
+    Op,
+    advance,
+    fold,
+    parse_head,
+    render_head,
+    render_message,
+)
+from vyane_cli.core.messages import Message
+from vyane_cli.core.turns import Clock
+from vyane_cli.store import codec, files, journal, quarantine
+
+
+class Reading(NamedTuple):
+    """An inbox as a reader without the lock sees it."""
+
+    mailbox: Mailbox
+    damage: tuple[journal.Damage, ...]
+
+
+def read(path: str, *, whole: bool = False) -> Reading:
+    """Fold an inbox without its lock: what is unsettled, or the `whole` file."""
+    start = 0
+    if not whole:
+        last = journal.read_last(path)
+        if last is None or last.record is None:
+            return Reading(Mailbox(Head()), ())
+        start = parse_head(last.record.get("head")).open
+    return _fold(path, start)
+
+
+def _fold(path: str, start: int) -> Reading:
+    lines = list(journal.read(path, start))
+    damage = tuple(line.damage for line in lines if line.damage is not None)
+    good = [(line.offset, line.record) for line in lines if line.record is not None]
+    return Reading(fold(good), damage)
+
+
+def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
+    """Every record that names the message, in file order: what `why` tells."""
+    found = []
+    for line in journal.read(path):
+        record = line.record
+        if record is None:
+            continue
+        own = (record.get("message") or {}).get("id") if record.get("op") == Op.MESSAGE else None
+        if own == message_id or message_id in (record.get("ids") or ()):
+            found.append(dict(record))
+    return found
+
+
+class Inbox:
+    """An inbox opened under its lock: folded, ready for changes."""
+
+    __slots__ = ("entries", "head", "path", "root", "writer")
+
+    def __init__(self, path: str, root: str) -> None:
+        self.path, self.root = path, root
+        self.writer = journal.open_writer(path, root)
+        self.entries: dict[str, Entry] = {}
+        self.head = Head()
+        try:
+            self._load()
+        except BaseException:
+            self.writer.close()
+            raise
+
+    def _load(self) -> None:
+        last = self.writer.last
+        if last is None or last.record is None:
+            if self.writer.end:
+                self._repair()
+            return
+        start = parse_head(last.record.get("head")).open
+        reading = _fold(self.path, start)
+        if reading.damage:
+            self._repair()
+            return
+        self.head = reading.mailbox.head
+        self.entries = {entry.message.id: entry for entry in reading.mailbox.entries}
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """The inbox as it stands now."""
+        return Mailbox(self.head, tuple(self.entries.values()))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.writer.close()
+
+    def add(self, message: Message, clock: Clock, *, durable: bool = True) -> Entry:
+        """Append a pending message; one whose id is there already is the same message."""
+        if message.id in self.entries:
+            return self.entries[message.id]
+        entry = Entry(message, self.writer.end, clock.boot, clock.boot_ms, moved_ms=clock.boot_ms)
+        record = {
+            "op": Op.MESSAGE,
+            "message": render_message(message),
+            "boot": clock.boot,
+            "boot_ms": clock.boot_ms,
+            "head": render_head(self._head(self.head, entry)),
+        }
+        try:
+            self.writer.append([record], durable=durable)
+        finally:
+            if self.writer.end > entry.offset:
+                self.entries[message.id] = entry
+        return entry
+
+    def change(
+        self,
+        op: Op,
+        ids: Sequence[str],
+        fields: Mapping[str, Any],
+        head: Head,
+        *,
+        durable: bool = True,
+    ) -> None:
+        """Append one record about these messages, with the head as it is after it."""
+        after = {
+            message_id: advance(self.entries[message_id], op, fields)
+            for message_id in ids
+            if message_id in self.entries
+        }
+        self.entries.update(after)
+        self.head = head
+        record = {"op": op, "ids": list(ids), **fields, "head": render_head(self._head(head))}
+        self.writer.append([record], durable=durable)
+
+    def _head(self, head: Head, entry: Entry | None = None) -> Head:
+        """`head` with the offset of the oldest unsettled message: this record's if there is none.
+
+        Beginning at a settled record is harmless, so the record itself stands for the end.
+        """
+        offsets = [e.offset for e in self.entries.values() if not e.settled]
+        if entry is not None:
+            offsets.append(entry.offset)
+        return head._replace(open=min(offsets, default=self.writer.end))
+
+    def _repair(self) -> None:
+        """Damaged lines go to the quarantine whole; the good ones become the new file."""
+        lines = list(journal.read(self.path))
+        for line in lines:
+            if line.damage is not None:
+                quarantine.set_aside(
+                    self.root,
+                    self.path,
+                    self.writer.fd,
+                    line.damage.offset,
+                    line.damage.length,
+                    line.damage.reason,
+                )
+        self._rewrite([line.record for line in lines if line.record is not None])
+
+    def _rewrite(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the file by these records with their heads made anew.
+
+        A crash leaves the old or the new file. A torn tail is set aside first.
+        """
+        if self.writer.torn:
+            quarantine.set_aside(
+                self.root, self.path, self.writer.fd, self.writer.end, self.writer.torn, "torn tail"
+            )
+        lines: list[bytes] = []
+        offset = 0
+        entries: dict[str, Entry] = {}
+        head = Head()
+        for record in records:
+            box = fold([(offset, record)])
+            head = box.head
+            entries.update({e.message.id: e for e in box.entries if e.message.id not in entries})
+            for message_id in record.get("ids") or ():
+                if message_id in entries:
+                    entries[message_id] = advance(entries[message_id], Op(record["op"]), record)
+            oldest = min((e.offset for e in entries.values() if not e.settled), default=offset)
+            plain = {k: v for k, v in record.items() if k not in ("v", "crc")}
+            lines.append(
+                codec.encode_line({**plain, "head": render_head(head._replace(open=oldest))})
+            )
+            offset += len(lines[-1])
+        files.replace(self.path, b"".join(lines), mode=files.FILE_MODE)
+        self.writer.close()
+        self.writer = journal.open_writer(self.path, self.root)
+        self.head, self.entries = head, entries
+
+    def compact(self) -> list[tuple[Entry, list[dict[str, Any]]]]:
+        """Take the settled messages out; return each with its records, for the archive.
+
+        Call `keep` with them archived first: this only reads.
+        """
+        records = [dict(line.record) for line in journal.read(self.path) if line.record is not None]
+        box = fold([(0, record) for record in records])
+        taken: list[tuple[Entry, list[dict[str, Any]]]] = []
+        for entry in box.entries:
+            if entry.settled:
+                own = [record for record in records if _about(record, entry.message.id)]
+                taken.append((entry, own))
+        return taken
+
+    def drop(self, ids: frozenset[str]) -> None:
+        """Rewrite the file without these messages (they are in the archive by now)."""
+        records = [dict(line.record) for line in journal.read(self.path) if line.record is not None]
+        kept: list[dict[str, Any]] = []
+        for record in records:
+            if record.get("op") == Op.MESSAGE:
+                if (record.get("message") or {}).get("id") not in ids:
+                    kept.append(record)
+                continue
+            left = [one for one in record.get("ids") or () if one not in ids]
+            if left:
+                kept.append({**record, "ids": left})
+        last = self.head
+        if not kept or parse_head(kept[-1].get("head")) != last:
+            # the head (handshake, rate guard) outlives the messages that made it
+            kept.append({"op": Op.RELEASED, "ids": [], "head": render_head(last)})
+        self._rewrite(kept)
+
+
+def _about(record: Mapping[str, Any], message_id: str) -> bool:
+    if record.get("op") == Op.MESSAGE:
+        return bool((record.get("message") or {}).get("id") == message_id)
+    return message_id in (record.get("ids") or ())
+
+
+def exists(path: str) -> bool:
+    """Whether there is such an inbox at all."""
+    return os.path.exists(path)

@@ -1,0 +1,180 @@
+"""Append-only lines: the line is the atom, the last whole line carries the head.
+
+Readers take no lock and stop at the last newline. A writer holds the lock of its journal, sets a
+torn tail aside, and appends with one call; the file and, on first contact, each directory on its
+way are flushed before it returns.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vyane_cli.errors import DurabilityUnknownError, StorageError
+from vyane_cli.store import codec, files, quarantine
+
+CHUNK = 64 * 1024
+
+
+class Damage(NamedTuple):
+    """A line that is no record."""
+
+    offset: int
+    length: int
+    reason: str
+
+
+class Line(NamedTuple):
+    """One whole line: where it begins, and its record or what is wrong with it."""
+
+    offset: int
+    record: Mapping[str, Any] | None
+    damage: Damage | None = None
+
+
+def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[Line]:
+    """Whole lines from a byte offset at which a line begins, in order. A missing file is empty."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(path, error) from error
+    try:
+        yield from _read_fd(fd, path, start, end)
+    finally:
+        os.close(fd)
+
+
+def _read_fd(fd: int, path: str, start: int, end: int | None) -> Iterator[Line]:
+    offset, rest = start, b""
+    position = start
+    while end is None or position < end:
+        size = CHUNK if end is None else min(CHUNK, end - position)
+        try:
+            chunk = os.pread(fd, size, position)
+        except OSError as error:
+            raise StorageError(path, error) from error
+        if not chunk:
+            return
+        position += len(chunk)
+        *lines, rest = (rest + chunk).split(b"\n") if b"\n" in chunk else [rest + chunk]
+        for line in lines:
+            yield parse_line(offset, line)
+            offset += len(line) + 1
+
+
+def parse_line(offset: int, line: bytes) -> Line:
+    """The line that begins at `offset`, without its newline."""
+    try:
+        return Line(offset, codec.decode_line(line))
+    except codec.LineError as error:
+        return Line(offset, None, Damage(offset, len(line) + 1, str(error)))
+
+
+def read_last(path: str) -> Line | None:
+    """The last whole line that is a record, read from the file's end; None when there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(path, error) from error
+    try:
+        return last_line(fd, os.fstat(fd).st_size)[0]
+    finally:
+        os.close(fd)
+
+
+def last_line(fd: int, size: int) -> tuple[Line | None, int]:
+    """The last good line below `size`, and the end of the last whole line, good or not."""
+    end = _end_of_lines(fd, size)
+    below = end
+    while below > 0:
+        begin = _end_of_lines(fd, below - 1)
+        line = parse_line(begin, os.pread(fd, below - begin - 1, begin))
+        if line.record is not None:
+            return line, end
+        below = begin
+    return None, end
+
+
+def _end_of_lines(fd: int, below: int) -> int:
+    """The offset after the last newline below `below`; 0 when there is none."""
+    position = below
+    while position > 0:
+        start = max(position - CHUNK, 0)
+        found = os.pread(fd, position - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        position = start
+    return 0
+
+
+class Writer:
+    """A journal opened under its lock. Use `writing`."""
+
+    __slots__ = ("end", "fd", "last", "path", "root", "torn")
+
+    def __init__(self, path: str, root: str, fd: int) -> None:
+        self.path, self.root, self.fd = path, root, fd
+        size = os.fstat(fd).st_size
+        self.last, self.end = last_line(fd, size)
+        self.torn = size - self.end
+
+    def append(self, records: Sequence[Mapping[str, Any]], *, durable: bool = True) -> int:
+        """Append each record as one line; return the offset of the first.
+
+        On disk when this returns (if `durable`). A crash keeps a prefix of `records`, never part
+        of one. StorageError: nothing was written. DurabilityUnknownError: written, not confirmed.
+        """
+        if self.torn:
+            # half a line is a crash in the middle of an append: nobody was told that it was kept
+            quarantine.set_aside(self.root, self.path, self.fd, self.end, self.torn, "torn tail")
+            files.truncate(self.fd, self.end, self.path)
+            self.torn = 0
+        start = self.end
+        data = b"".join(codec.encode_line(record) for record in records)
+        if start == 0:
+            # before the first byte: so that a file with bytes has a durable name on every level
+            try:
+                files.sync_directories(self.path, self.root)
+            except OSError as error:
+                raise StorageError(self.path, error) from error
+        files.write(self.fd, data, start, self.path)
+        self.end = start + len(data)
+        if durable:
+            try:
+                files.sync(self.fd, self.path)
+            except OSError as error:
+                raise DurabilityUnknownError(self.path, error) from error
+        return start
+
+    def close(self) -> None:
+        """Close the file; the lock is the caller's."""
+        os.close(self.fd)
+
+
+def open_writer(path: str, root: str) -> Writer:
+    """Open under the journal's lock, which the caller holds, and close before it is given up."""
+    fd = files.open_for_writing(path)
+    try:
+        return Writer(path, root, fd)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def contains(path: str, needle: bytes) -> bool:
+    """Whether the bytes occur in the file: for rare look-ups by id."""
+    try:
+        with open(path, "rb") as file:
+            tail = b""
+            while chunk := file.read(1 << 20):
+                if needle in tail + chunk:
+                    return True
+                tail = chunk[-len(needle) :]
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(path, error) from error
+    return False

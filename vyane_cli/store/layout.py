@@ -1,0 +1,191 @@
+"""Every path under the state root."""
+
+import os
+
+from vyane_cli.core.ids import is_safe_id
+from vyane_cli.errors import InvalidInputError
+
+
+def find_root(environ: "os._Environ[str] | dict[str, str]") -> str:
+    """`$VYANE_HOME`, else `$XDG_CONFIG_HOME/vyane`, else `~/.config/vyane`, absolute."""
+    given = environ.get("VYANE_HOME")
+    if given:
+        return os.path.abspath(os.path.expanduser(given))
+    config = environ.get("XDG_CONFIG_HOME")
+    if not config:
+        home = environ.get("HOME") or _home_by_account()
+        config = os.path.join(home, ".config")
+    return os.path.join(os.path.abspath(config), "vyane")
+
+
+def _home_by_account() -> str:
+    """The home folder when the environment has none, as under cron."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise InvalidInputError(
+            "HOME",
+            "",
+            "set, and this account has no entry with a home folder",
+            hint="set VYANE_HOME to a folder for vyane's state",
+        ) from None
+
+
+def safe(field: str, text: str) -> str:
+    """`text` as a part of a file name; InvalidInputError when it is not fit for one."""
+    if not is_safe_id(text):
+        raise InvalidInputError(field, text, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
+    return text
+
+
+class Layout:
+    """The paths under one root. Nothing is made or read here."""
+
+    __slots__ = ("root",)
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def __call__(self, *parts: str) -> str:
+        """A path below the root."""
+        return os.path.join(self.root, *parts)
+
+    # identity and links
+    @property
+    def config(self) -> str:
+        """`config.toml`: thresholds, language, runtimes, channels, authority."""
+        return self("config.toml")
+
+    @property
+    def registry(self) -> str:
+        """`worker-registry.json`."""
+        return self("worker-registry.json")
+
+    @property
+    def names(self) -> str:
+        """`worker-names`: one name a line, for completion."""
+        return self("worker-names")
+
+    def session(self, host_session: str) -> str:
+        """`sessions/{host-session-id}.json`."""
+        return self("sessions", safe("session", host_session) + ".json")
+
+    def process(self, pid: int) -> str:
+        """`processes/{pid}`: the host session that this process runs."""
+        return self("processes", str(int(pid)))
+
+    def logical_session(self, session: str) -> str:
+        """`logical-sessions/vs-….json`."""
+        return self("logical-sessions", safe("logical session", session) + ".json")
+
+    def current(self, worker: str) -> str:
+        """`current/{worker}`: its present host session."""
+        return self("current", safe("worker", worker))
+
+    # messages
+    def inbox(self, worker: str) -> str:
+        """`messages/inbox/worker-{id}.jsonl`."""
+        return self("messages", "inbox", f"worker-{safe('worker', worker)}.jsonl")
+
+    def session_inbox(self, session: str) -> str:
+        """`messages/inbox/session-{vs}.jsonl`: mail to a logical session."""
+        return self("messages", "inbox", f"session-{safe('logical session', session)}.jsonl")
+
+    def channel_inbox(self, name: str) -> str:
+        """`messages/inbox/channel-{name}.jsonl`; a name unfit for a file goes by its digest."""
+        if not is_safe_id(name):
+            import hashlib
+
+            name = "x-" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
+        return self("messages", "inbox", f"channel-{name}.jsonl")
+
+    def outbox(self, worker: str) -> str:
+        """`messages/outbox/worker-{id}.jsonl`: what a worker sent, for people who look."""
+        return self("messages", "outbox", f"worker-{safe('worker', worker)}.jsonl")
+
+    def archive(self, month: str) -> str:
+        """`messages/archive/YYYY-MM/messages.jsonl`."""
+        return self("messages", "archive", month, "messages.jsonl")
+
+    def key(self, digest: str) -> str:
+        """`messages/keys/{digest}.json`: an idempotency key and the message it made."""
+        return self("messages", "keys", digest + ".json")
+
+    def broadcast(self) -> str:
+        """`messages/broadcast.json`: the last broadcast, its recipients first."""
+        return self("messages", "broadcast.json")
+
+    # timelines
+    def timeline(self, session: str) -> str:
+        """`timelines/{vs}/events.jsonl`."""
+        return self("timelines", safe("logical session", session), "events.jsonl")
+
+    def spool(self, session: str) -> str:
+        """`timelines/{vs}/spool/`: hook calls that missed the lock."""
+        return self("timelines", safe("logical session", session), "spool")
+
+    def consumer(self, session: str, name: str) -> str:
+        """`timelines/{vs}/cursors/{consumer}.json`."""
+        return self(
+            "timelines",
+            safe("logical session", session),
+            "cursors",
+            safe("consumer", name) + ".json",
+        )
+
+    # what the guard and the host look at
+    def wake(self, host_session: str) -> str:
+        """`wake/{id}`: the host watches it; a rewrite wakes an idle session."""
+        return self("wake", safe("session", host_session))
+
+    def armed(self, host_session: str) -> str:
+        """`wake/{id}.armed`: the wake file was written and the host has not called yet."""
+        return self.wake(host_session) + ".armed"
+
+    def pending(self, host_session: str) -> str:
+        """`wake/{id}.pending`: mail that the next tool batch may take."""
+        return self.wake(host_session) + ".pending"
+
+    def control(self, host_session: str) -> str:
+        """`wake/{id}.control`: the next tool must not run unasked."""
+        return self.wake(host_session) + ".control"
+
+    def proof(self, host_session: str) -> str:
+        """`wake/{id}.proof`: something was shown, and its turn has not been seen to go on."""
+        return self.wake(host_session) + ".proof"
+
+    def beat(self, host_session: str) -> str:
+        """`beat/{id}`: its file time is the heartbeat."""
+        return self("beat", safe("session", host_session))
+
+    def due(self, worker: str) -> str:
+        """`due/{worker}`: it has mail that may start a turn."""
+        return self("due", safe("worker", worker))
+
+    # the rest
+    @property
+    def locks(self) -> str:
+        """`locks/`: a fixed set of files, never removed."""
+        return self("locks")
+
+    @property
+    def quarantine(self) -> str:
+        """`quarantine/`: damaged bytes, whole."""
+        return self("quarantine")
+
+    @property
+    def need_user(self) -> str:
+        """`queue/need-user.jsonl`: what a person is needed for."""
+        return self("queue", "need-user.jsonl")
+
+    @property
+    def log(self) -> str:
+        """`log/hook.log`: errors that a hook swallowed."""
+        return self("log", "hook.log")
+
+    @property
+    def guard(self) -> str:
+        """`hooks/claude-code/guard`: the command that hosts run."""
+        return self("hooks", "claude-code", "guard")

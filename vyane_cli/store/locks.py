@@ -1,0 +1,164 @@
+"""The locks: which there are, in which order, and how long we wait.
+
+A lock is an advisory lock on a file that is never removed. The files are a fixed set of stripes
+per kind, so they do not grow with sessions; two targets that share a stripe wait for each other,
+never more. They are taken in ascending order, each once, and data files are opened after locking.
+
+In the main thread we wait inside the kernel with a timer as the deadline: no polling, so that a
+waiter is served as soon as the holder leaves. Elsewhere (a thread of a program that uses the
+library, Windows) `filelock` polls the same files.
+"""
+
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from vyane_cli.errors import LockTimeoutError, StorageError
+from vyane_cli.store import files
+
+TICK_S = 0.02
+"""How often the timer fires again after the deadline, in case it fired between two calls."""
+
+
+class Kind(IntEnum):
+    """What a lock guards; the order in which locks are taken."""
+
+    REGISTRY = 1
+    CONFIG = 2
+    KEY = 3
+    BROADCAST = 4
+    INBOX = 5
+    TIMELINE = 6
+    OUTBOX = 7
+    ARCHIVE = 8
+    QUEUE = 9
+
+
+STRIPES = {Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8}
+
+
+class Deadline:
+    """One budget for all locks of one call."""
+
+    __slots__ = ("budget_s", "end")
+
+    def __init__(self, budget_s: float) -> None:
+        self.budget_s = budget_s
+        self.end = time.monotonic() + budget_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; never negative."""
+        return max(self.end - time.monotonic(), 0.0)
+
+
+def lock_path(root: str, kind: Kind, key: str = "") -> str:
+    """The lock file for a key: `locks/{order}-{kind}-{stripe}.lock`."""
+    stripe = zlib.crc32(key.encode("utf-8", "replace")) % STRIPES.get(kind, 1)
+    return os.path.join(root, "locks", f"{int(kind)}-{kind.name.lower()}-{stripe:02}.lock")
+
+
+@contextmanager
+def held(root: str, wanted: list[tuple[Kind, str]], deadline: Deadline) -> Iterator[None]:
+    """Hold the locks of these (kind, key) pairs; LockTimeoutError past the deadline."""
+    paths = sorted({lock_path(root, kind, key) for kind, key in wanted})
+    taken: list[object] = []
+    try:
+        for path in paths:
+            taken.append(_take(path, deadline))
+        yield
+    finally:
+        for lock in reversed(taken):
+            _release(lock)
+
+
+def _take(path: str, deadline: Deadline) -> object:
+    try:
+        import fcntl
+    except ImportError:
+        return _take_by_filelock(path, deadline)
+    fd = _open(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not _in_main_thread():
+            os.close(fd)
+            return _take_by_filelock(path, deadline)
+        _wait(fd, path, deadline)
+    except OSError as error:
+        os.close(fd)
+        raise StorageError(path, error) from error
+    return fd
+
+
+def _open(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, files.FILE_MODE)
+    except FileNotFoundError:
+        files.make_directories(os.path.dirname(path))
+    except OSError as error:
+        raise StorageError(path, error) from error
+    try:
+        return os.open(path, flags, files.FILE_MODE)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+class _AlarmError(Exception):
+    pass
+
+
+def _wait(fd: int, path: str, deadline: Deadline) -> None:
+    """Block in the kernel until the lock is ours or the timer interrupts; closes fd on failure."""
+    import fcntl
+    import signal
+
+    def ring(number: int, frame: object) -> None:
+        raise _AlarmError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    previous = signal.setitimer(signal.ITIMER_REAL, max(deadline.left_s, 0.001), TICK_S)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except _AlarmError:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.close(fd)
+        raise LockTimeoutError(path, deadline.budget_s) from None
+    except OSError as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.close(fd)
+        raise StorageError(path, error) from error
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        if previous[0]:
+            signal.setitimer(signal.ITIMER_REAL, *previous)
+
+
+def _in_main_thread() -> bool:
+    import sys
+
+    threading = sys.modules.get("threading")  # not imported: there is one thread
+    return threading is None or threading.current_thread() is threading.main_thread()
+
+
+def _take_by_filelock(path: str, deadline: Deadline) -> object:
+    import filelock
+
+    lock = filelock.FileLock(path, mode=files.FILE_MODE)
+    try:
+        lock.acquire(timeout=deadline.left_s, poll_interval=0.005)
+    except filelock.Timeout:
+        raise LockTimeoutError(path, deadline.budget_s) from None
+    return lock
+
+
+def _release(lock: object) -> None:
+    if isinstance(lock, int):
+        os.close(lock)
+    else:
+        lock.release()  # type: ignore[attr-defined]

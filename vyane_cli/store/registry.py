@@ -1,0 +1,160 @@
+"""`worker-registry.json` and the documents of sessions: identity and links, under one lock.
+
+Owner: register, spawn, rename, end. A prompt or a Stop never rewrites any of them. Commit point:
+the rename of the registry; the documents of a session are written before it, so that a crash
+leaves documents that nothing names, never a worker without them.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vyane_cli.core.sessions import (
+    HostSession,
+    LogicalSession,
+    parse_logical_session,
+    parse_session,
+    render_logical_session,
+    render_session,
+)
+from vyane_cli.core.workers import Worker, parse_worker, render_worker
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.store import document, files
+from vyane_cli.store.layout import Layout
+
+
+class Registry:
+    """All workers, as read; changes are kept with `save`, under the registry's lock."""
+
+    __slots__ = ("_data", "layout", "revision", "workers")
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._data = document.load(layout.registry) or {}
+        self.revision = int(self._data.get("revision") or 0)
+        raw = self._data.get("workers") or {}
+        self.workers: dict[str, Worker] = {}
+        for worker_id, data in raw.items():
+            try:
+                self.workers[worker_id] = parse_worker(worker_id, data)
+            except (TypeError, ValueError) as error:
+                raise CorruptStateError(layout.registry, f"worker {worker_id}: {error}") from None
+
+    def put(self, worker: Worker) -> None:
+        """Add or replace one worker; `save` keeps it."""
+        self.workers[worker.id] = worker
+
+    def save(self) -> None:
+        """Replace the registry, then the names for completion."""
+        self.revision += 1
+        rendered = {worker.id: render_worker(worker) for worker in self.workers.values()}
+        document.save(
+            self.layout.registry,
+            {**self._data, "revision": self.revision, "workers": rendered},
+            self.layout.root,
+        )
+        names = sorted({w.name for w in self.workers.values() if not w.final})
+        text = "".join(f"{name}\n" for name in names)
+        files.replace(self.layout.names, text.encode("utf-8", "replace"), durable=False)
+
+    def listing(self) -> Sequence[Worker]:
+        """All workers in order of registration."""
+        return tuple(self.workers.values())
+
+
+def load_session(layout: Layout, session_id: str) -> HostSession | None:
+    """The host session by its id, None when vyane does not know it."""
+    path = layout.session(session_id)
+    data = document.load(path)
+    if data is None:
+        return None
+    try:
+        return parse_session(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptStateError(path, f"not a session: {error}") from None
+
+
+def save_session(layout: Layout, session: HostSession) -> None:
+    """Keep a host session, durably."""
+    document.save(layout.session(session.id), render_session(session), layout.root)
+
+
+def load_logical_session(layout: Layout, session_id: str) -> LogicalSession | None:
+    """The logical session by its id."""
+    path = layout.logical_session(session_id)
+    data = document.load(path)
+    if data is None:
+        return None
+    try:
+        return parse_logical_session(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptStateError(path, f"not a logical session: {error}") from None
+
+
+def save_logical_session(layout: Layout, session: LogicalSession) -> None:
+    """Keep a logical session, durably."""
+    document.save(layout.logical_session(session.id), render_logical_session(session), layout.root)
+
+
+def read_current(layout: Layout, worker: str) -> str:
+    """The worker's present host session; an empty string when it has none."""
+    return read_text(layout.current(worker))
+
+
+def write_current(layout: Layout, worker: str, session_id: str) -> None:
+    """Publish the worker's present host session. Under its inbox lock, before any fold."""
+    files.make_directories(layout("current"))
+    files.replace(layout.current(worker), session_id.encode())
+
+
+def session_of_process(layout: Layout, pids: Iterable[int]) -> str:
+    """The host session that the first of these processes with one runs; empty if none does.
+
+    The caller compares the process with that session's record: a pid alone proves nothing.
+    """
+    for pid in pids:
+        found = read_text(layout.process(pid))
+        if found:
+            return found
+    return ""
+
+
+def write_process(layout: Layout, pid: int, session_id: str) -> None:
+    """Note which host session a process runs. A hint, checked on use: not flushed."""
+    files.touch(layout.process(pid), session_id)
+
+
+def read_text(path: str) -> str:
+    """The text of a small marker file, empty when it is not there."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(4096).strip()
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        return ""
+
+
+def known_sessions(layout: Layout) -> list[HostSession]:
+    """Every host session on record; an unreadable document is passed over (`doctor` names it)."""
+    found = []
+    for name in listdir(layout("sessions")):
+        if name.endswith(".json") and not name.startswith("."):
+            try:
+                session = load_session(layout, name[: -len(".json")])
+            except CorruptStateError:
+                continue
+            if session is not None:
+                found.append(session)
+    return found
+
+
+def listdir(path: str) -> list[str]:
+    """Names in a folder, sorted; none when it is not there."""
+    try:
+        return sorted(os.listdir(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def plain(worker: Worker) -> dict[str, Any]:
+    """A worker as `workers --json` prints it, before liveness is added."""
+    return render_worker(worker)
