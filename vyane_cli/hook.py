@@ -1,0 +1,197 @@
+"""Entry for hosts: payload → operation → reply; exits 0 whatever happens, a wake aside.
+
+Only `os` and `sys` are imported before it is known that there is work. A host takes exit 2 for
+"block", so nothing here may raise: an error is written to `log/hook.log`, and the session goes on.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import NoReturn
+
+    from vyane_cli.core.calls import HookCall, Reply
+    from vyane_cli.runtime import Deadline, Runtime
+
+
+WAKE_STATUS = 42
+"""What the guard turns into the host's exit 2. No failure of an interpreter has this status."""
+STDIN_MAX = 64 * 1024 * 1024
+STDIN_WAIT_S = 0.5
+LOG_MAX = 256 * 1024
+
+
+class Options:
+    """The few options of the host path. Unknown ones are ignored: a host may be newer than we."""
+
+    __slots__ = ("event", "guard", "home", "host", "rerun", "rewake")
+
+    def __init__(self, words: "Sequence[str]") -> None:
+        self.host, self.home, self.event = "claude-code", "", ""
+        self.guard, self.rewake, self.rerun = 0, False, False
+        waiting = ""
+        for word in words:
+            if waiting:
+                if waiting == "guard":
+                    self.guard = int(word) if word.isdecimal() else 0
+                else:
+                    setattr(self, waiting, word)
+                waiting = ""
+            elif word in ("--host", "--home", "--event", "--guard"):
+                waiting = word[2:]
+            elif word.startswith(("--host=", "--home=", "--event=")):
+                name, _, value = word[2:].partition("=")
+                setattr(self, name, value)
+            elif word == "--rewake":
+                self.rewake = True
+            elif word == "--rerun":
+                self.rerun = True
+
+
+def main(words: "Sequence[str] | None" = None) -> "NoReturn":
+    """Run one hook call and end the process with its status."""
+    status = 0
+    try:
+        status = run(Options(sys.argv[1:] if words is None else words))
+    except BaseException:  # also SystemExit and KeyboardInterrupt: a host reads statuses
+        status = 0
+    os._exit(status)  # no interpreter shutdown: it costs, and may still fail
+
+
+def run(options: Options) -> int:
+    """The exit status for the host: 0, or that of a wake."""
+    if nothing_to_do(options):
+        return 0
+    from vyane_cli.hosts import claude_code as host
+    from vyane_cli.runtime import HOOK_BUDGET_S, Runtime
+
+    runtime = Runtime(options.home, hosts={host.NAME: host})
+    deadline = runtime.deadline(HOOK_BUDGET_S)
+    if not os.path.isdir(runtime.layout.root):
+        return 0  # never set up, or taken away under live hooks
+    data = b"" if options.rerun else read_stdin(deadline.left_s)
+    above = runtime.parent_of(options.guard) if options.guard else 0
+    call = host.parse(
+        data or b'{"vyane":"rerun"}',
+        runtime.environ,
+        runtime.identify,
+        event=options.event,
+        rewake=options.rewake,
+        host_pid=above,
+    )
+    if options.rerun:
+        from vyane_cli.core.calls import Event
+
+        call = call._replace(event=Event.RERUN, problem="")
+    if call.problem:
+        log(runtime, f"{options.event or call.name}: {call.problem}")
+    return serve(runtime, options, call, host, deadline)
+
+
+def serve(
+    runtime: "Runtime", options: Options, call: "HookCall", host: "ModuleType", deadline: "Deadline"
+) -> int:
+    """Tick, and sleep for the session if its mail must wait."""
+    from vyane_cli.errors import LockTimeoutError, VyaneError
+    from vyane_cli.operations import tick as ticking
+
+    out = Out(host)
+    try:
+        plan = ticking.tick(
+            runtime, call, host, out.show, deadline, guard=options.guard, rerun=options.rerun
+        )
+        if plan is not None and plan.sleeps and not out.woke:
+            from vyane_cli.operations.sleeper import sleep_and_tick
+
+            sleep_and_tick(runtime, call, host, out.show)
+    except LockTimeoutError as error:
+        log(runtime, f"{call.name}: {error.message}")
+        if not out.shown:
+            ticking.spool_call(runtime, call)
+    except VyaneError as error:
+        log(runtime, f"{call.name}: {error.message}")
+    except Exception as error:
+        import traceback
+
+        log(runtime, f"{call.name}: {error!r}\n{traceback.format_exc()}")
+    wake = WAKE_STATUS if options.guard else host.WAKE_STATUS
+    return wake if out.woke else 0
+
+
+class Out:
+    """Standard output and error, unbuffered: one document, or the text of a wake."""
+
+    def __init__(self, host: "ModuleType") -> None:
+        self.host, self.woke, self.shown = host, False, False
+
+    def show(self, reply: "Reply") -> None:
+        """Write the reply; OSError when it could not be handed over whole."""
+        out, err = self.host.render(reply)
+        for fd, data in ((1, out), (2, err)):
+            while data:
+                data = data[os.write(fd, data) :]
+        self.shown = True
+        self.woke = bool(reply.wake)
+
+
+def nothing_to_do(options: Options) -> bool:
+    """Whether the markers say so already, as for the guard: before anything is imported."""
+    if options.event not in ("PreToolUse", "PostToolBatch") or options.rerun:
+        return False
+    session = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    home = options.home or os.environ.get("VYANE_HOME", "")
+    if not home or not session or "/" in session or session.startswith("."):
+        return False
+    wake = os.path.join(home, "wake", session)
+    names = (".control", ".proof") if options.event == "PreToolUse" else (
+        ".control", ".proof", ".pending"
+    )  # fmt: skip
+    return not any(os.path.exists(wake + name) for name in names)
+
+
+def read_stdin(wait_s: float) -> bytes:
+    """The payload. A host that neither sends nor closes is waited for no longer than this."""
+    import select
+    import time
+
+    end = time.monotonic() + min(wait_s, STDIN_WAIT_S)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        if os.isatty(0):
+            return b""
+        while size < STDIN_MAX:
+            ready = select.select([0], [], [], max(end - time.monotonic(), 0))[0]
+            if not ready:
+                break
+            part = os.read(0, 1 << 20)
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+    except (OSError, ValueError):
+        pass
+    return b"".join(parts)
+
+
+def log(runtime: "Runtime", text: str) -> None:
+    """One line for `doctor`; the file is begun anew when it grows large. Never raises."""
+    try:
+        import time
+
+        path = runtime.layout.log
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(path, flags, 0o600)
+        try:
+            if os.fstat(fd).st_size > LOG_MAX:
+                os.replace(path, path + ".1")
+            os.write(fd, f"{stamp} {text.rstrip()[:2000]}\n".encode("utf-8", "replace"))
+        finally:
+            os.close(fd)
+    except OSError:
+        pass

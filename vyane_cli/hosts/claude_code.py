@@ -1,0 +1,304 @@
+"""Claude Code: its hook payloads in, its hook answers out, and its own records of a session.
+
+Formats as measured with client 2.1.332 (`tests/hostlab/README.md`); code.claude.com, "Hooks
+reference". Whatever comes, parsing never raises: what cannot be read becomes an event that does
+nothing, with the reason in `problem`.
+"""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
+from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.mailbox import Process
+
+NAME = "claude-code"
+WORKER_TYPE = "claude"
+WAKE_STATUS = 2
+"""The exit status with which an asynchronous handler begins a turn."""
+
+EVENTS: Mapping[str, Event] = {
+    "SessionStart": Event.SESSION_START,
+    "UserPromptSubmit": Event.PROMPT,
+    "PreToolUse": Event.TOOL,
+    "PostToolUse": Event.BATCH,
+    "PostToolUseFailure": Event.BATCH,
+    "PostToolBatch": Event.BATCH,
+    "Stop": Event.STOP,
+    "StopFailure": Event.STOP_FAILURE,
+    "SessionEnd": Event.SESSION_END,
+    "FileChanged": Event.FILE_CHANGED,
+    "CwdChanged": Event.CWD_CHANGED,
+    "SubagentStart": Event.SUBAGENT,
+    "SubagentStop": Event.SUBAGENT,
+}
+
+MAIN_ONLY = frozenset({Event.PROMPT, Event.STOP, Event.STOP_FAILURE})
+NOTIFICATION = "<task-notification>"
+_ULID = re.compile(r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])")
+TRANSCRIPT_MAX = 16 * 1024 * 1024
+INTERRUPTED = "[Request interrupted by user"
+
+
+def parse(
+    data: bytes,
+    environ: Mapping[str, str],
+    identify: Callable[[int], Process | None],
+    *,
+    event: str = "",
+    rewake: bool = False,
+    host_pid: int = 0,
+) -> HookCall:
+    """A hook call from its stdin payload and environment.
+
+    `event` is what the guard was installed for: it stands in when the payload does not say.
+    `host_pid` is the process above the guard, for a client that does not name itself.
+    """
+    payload, problem = _decode(data)
+    name = _text(payload, "hook_event_name") or event
+    session = _text(payload, "session_id") or environ.get("CLAUDE_CODE_SESSION_ID", "")
+    kind = EVENTS.get(name, Event.OTHER)
+    if name == "Notification" and _text(payload, "notification_type") == "idle_prompt":
+        kind = Event.IDLE
+    if not is_safe_id(session):
+        problem = problem or f"session id {session[:40]!r} is not one"
+        session = ""
+    pid = environ.get("CLAUDE_PID", "")
+    process = identify(int(pid) if pid.isdecimal() else host_pid)
+    subagent = bool(payload.get("agent_id")) and kind is not Event.SESSION_START
+    prompt = _text(payload, "prompt")
+    result = _text(payload, "last_assistant_message")
+    call = HookCall(
+        NAME,
+        kind if not problem else Event.OTHER,
+        name,
+        session,
+        rewake=rewake or kind in (Event.FILE_CHANGED, Event.IDLE),
+        attended=environ.get("CLAUDE_CODE_SESSION_ATTENDED", "1") != "0",
+        subagent=subagent and kind not in MAIN_ONLY,
+        turn=_text(payload, "prompt_id")[:128],
+        source=_text(payload, "reason" if kind is Event.SESSION_END else "source")[:64],
+        cwd=_text(payload, "cwd") or environ.get("CLAUDE_PROJECT_DIR", ""),
+        transcript=_text(payload, "transcript_path"),
+        tool_id=_text(payload, "tool_use_id")[:128],
+        tools=_tools(payload, name),
+        result=result,
+        error=_text(payload, "error") or _text(payload, "error_type"),
+        stop_active=payload.get("stop_hook_active") is True,
+        file=_text(payload, "file_path"),
+        digest=f"{zlib.crc32(data):08x}{len(data):x}" if data else "",
+        process=process,
+        config_dir=config_dir(environ),
+        worker=environ.get("VYANE_WORKER", ""),
+        problem=problem,
+    )
+    if kind is Event.PROMPT and prompt:
+        notified = prompt.startswith(NOTIFICATION)
+        named = tuple(dict.fromkeys(_ULID.findall(prompt[:40_000]))) if notified else ()
+        trigger = Trigger.HUMAN
+        if notified:
+            trigger = Trigger.WAKE if named and "<task-id>" not in prompt else Trigger.HOST
+        return call._replace(
+            trigger=trigger,
+            prompt_digest=digest(prompt),
+            prompt_chars=len(prompt),
+            named_ids=named[:200],
+        )
+    if kind is Event.STOP and result:
+        return call._replace(result_digest=digest(result))
+    return call
+
+
+def digest(text: str) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of a text."""
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _decode(data: bytes) -> tuple[dict[str, Any], str]:
+    """The payload's object and what is wrong with it. UTF-8 whatever the locale says."""
+    if not data.strip():
+        return {}, "the payload is empty"
+    try:
+        value = json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return {}, "the payload is not JSON"
+    if not isinstance(value, dict):
+        return {}, "the payload is not an object"
+    return value, ""
+
+
+def _text(payload: Mapping[str, Any], key: str) -> str:
+    """A text of the payload, empty for anything else; lone surrogates become U+FFFD."""
+    value = payload.get(key)
+    if not isinstance(value, str):
+        return ""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _tools(payload: Mapping[str, Any], name: str) -> tuple[ToolCall, ...]:
+    if name == "PostToolBatch":
+        calls = payload.get("tool_calls")
+        listed = calls if isinstance(calls, list) else []
+        return tuple(
+            ToolCall(_text(one, "tool_use_id")[:128], _text(one, "tool_name")[:128])
+            for one in listed
+            if isinstance(one, dict) and one.get("tool_name")
+        )
+    tool = _text(payload, "tool_name")[:128]
+    if not tool or name not in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
+        return ()
+    return (ToolCall(_text(payload, "tool_use_id")[:128], tool, name != "PostToolUseFailure"),)
+
+
+# ------------------------------------------------------------------ answers
+
+CONTEXT_EVENTS = frozenset(
+    {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
+     "PostToolBatch", "Stop"}
+)  # fmt: skip
+"""Events in which `additionalContext` reaches the model."""
+
+
+def render(reply: Reply) -> tuple[bytes, bytes]:
+    """(stdout, stderr) for a reply: at most one JSON document, or the text of a wake."""
+    if reply.wake:
+        return b"", reply.wake.encode("utf-8", "replace")
+    specific: dict[str, Any] = {}
+    if reply.context and reply.event in CONTEXT_EVENTS:
+        specific["additionalContext"] = reply.context
+    if reply.deny and reply.event == "PreToolUse":
+        specific["permissionDecision"] = "deny"
+        specific["permissionDecisionReason"] = reply.deny
+    if reply.watch and reply.event in ("SessionStart", "CwdChanged"):
+        specific["watchPaths"] = list(reply.watch)
+    answer: dict[str, Any] = {}
+    if specific:
+        answer["hookSpecificOutput"] = {"hookEventName": reply.event, **specific}
+    if reply.stop:
+        answer["continue"] = False
+        answer["stopReason"] = reply.stop
+    if not answer:
+        return b"", b""
+    text = json.dumps(answer, ensure_ascii=False)
+    return text.encode("utf-8", "replace"), b""
+
+
+# ------------------------------------------------------------------ the host's own records
+
+
+def config_dir(environ: Mapping[str, str]) -> str:
+    """Where the client keeps its settings and live-session records."""
+    given = environ.get("CLAUDE_CONFIG_DIR")
+    return given or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".claude")
+
+
+def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
+    """Whether the client's record says that this session has turned idle since a moment.
+
+    `sessions/PID.json` is no documented interface: what is not as measured says nothing. The
+    client writes `idle` after its Stop hooks have ended, and 1 s after Esc.
+    """
+    try:
+        with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
+            record = json.loads(file.read(65_536))
+        at = record["statusUpdatedAt"]
+        same = record["sessionId"] == session and record["status"] == "idle"
+        return same and isinstance(at, (int, float)) and at >= since_s * 1000
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def was_interrupted(transcript: str) -> bool:
+    """Whether the transcript ends in the client's note of an interrupt."""
+    try:
+        with open(transcript, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 16_384, 0))
+            tail = file.read()
+    except OSError:
+        return False
+    for line in reversed(tail.splitlines()):
+        if b'"type":"user"' in line or b'"type":"assistant"' in line:
+            return INTERRUPTED.encode() in line
+    return False
+
+
+def transcript_size(transcript: str) -> int:
+    """Bytes of the transcript now; 0 when there is none."""
+    try:
+        return os.stat(transcript).st_size
+    except OSError:
+        return 0
+
+
+def read_turn(
+    transcript: str, start: int
+) -> tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]:
+    """(tool calls, usage, problem) of a turn from its part of the transcript.
+
+    Names and outcomes only. Usage sums what each answer of the model reports, once per answer.
+    """
+    try:
+        with open(transcript, "rb") as file:
+            file.seek(start)
+            data = file.read(TRANSCRIPT_MAX)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            return (), None, ""
+        return (), None, f"transcript: {error.strerror}"
+    names: dict[str, str] = {}
+    failed: set[str] = set()
+    usage: dict[str, dict[str, int]] = {}
+    model, bad = "", 0
+    lines = data.split(b"\n")
+    for line in lines if data.endswith(b"\n") else lines[:-1]:
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            bad += 1
+            continue
+        message = record.get("message") if isinstance(record, dict) else None
+        if not isinstance(message, dict) or record.get("isSidechain"):
+            continue
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if not isinstance(block, dict):
+                continue
+            if block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+                names[block["id"]] = _text(block, "name")[:128] or "unknown"
+            elif block.get("type") == "tool_result" and block.get("is_error"):
+                failed.add(str(block.get("tool_use_id")))
+        counts = message.get("usage")
+        if isinstance(counts, dict) and isinstance(message.get("id"), str):
+            model = _text(message, "model") or model
+            usage[message["id"]] = {
+                ours: counts[theirs]
+                for ours, theirs in _USAGE.items()
+                if isinstance(counts.get(theirs), int)
+            }
+    tools = tuple(ToolCall(i, name, i not in failed) for i, name in names.items())
+    problem = f"{bad} lines of the transcript are not JSON" if bad else ""
+    if not usage:
+        return tools, None, problem
+    total: dict[str, Any] = {"requests": len(usage)}
+    for key in _USAGE:
+        total[key] = sum(one.get(key, 0) for one in usage.values())
+    if model:
+        total["model"] = model[:128]
+    return tools, total, problem
+
+
+_USAGE = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_creation_input_tokens",
+}

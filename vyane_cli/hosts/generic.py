@@ -1,0 +1,36 @@
+"""A host without hooks: it asks for its mail and gets plain text."""
+
+from vyane_cli.core.calls import Event, HookCall, Reply
+
+NAME = "generic"
+WORKER_TYPE = "generic"
+
+
+def parse(session: str) -> HookCall:
+    """A call for the mail of one registered worker's session."""
+    return HookCall(NAME, Event.CALL, "call", session)
+
+
+def render(reply: Reply) -> tuple[bytes, bytes]:
+    """(stdout, stderr): the messages as text, or nothing."""
+    return (reply.text + "\n").encode("utf-8", "replace") if reply.text else b"", b""
+
+
+def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
+    """Such a host keeps no record."""
+    return False
+
+
+def was_interrupted(transcript: str) -> bool:
+    """Nor a transcript."""
+    return False
+
+
+def transcript_size(transcript: str) -> int:
+    """Nor a transcript."""
+    return 0
+
+
+def read_turn(transcript: str, start: int) -> tuple[tuple[()], None, str]:
+    """Nor a transcript."""
+    return (), None, ""

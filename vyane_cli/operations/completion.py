@@ -1,0 +1,11 @@
+"""The completion script of a shell, as it was shipped."""
+
+import os
+
+from vyane_cli.store.templates import data_folder
+
+
+def script(shell: str) -> str:
+    """The text of `completions/vyane.SHELL`."""
+    with open(os.path.join(data_folder("completions"), f"vyane.{shell}"), encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,28 @@
+"""A host without hooks: which worker's mail a call is for."""
+
+from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.messages import FromKind
+from vyane_cli.core.workers import find_worker
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.operations.identity import whoami
+from vyane_cli.store import registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def call_for_worker(runtime: "Runtime", who: str) -> HookCall:
+    """The call of a worker for its mail; its own when `who` is empty and it runs in a session."""
+    workers = registry.Registry(runtime.layout)
+    if not who:
+        speaker = whoami(runtime)
+        if speaker.kind is not FromKind.WORKER:
+            raise InvalidInputError("worker", who, "given", hint="--worker NAME")
+        who = speaker.id
+    worker = find_worker(who, workers.listing())
+    session_id = registry.read_current(runtime.layout, worker.id) or worker.session_id or ""
+    session = registry.load_session(runtime.layout, session_id) if session_id else None
+    if session is None:
+        raise NotFoundError("session of worker", worker.name)
+    return HookCall(session.host, Event.CALL, "call", session.id, cwd=session.cwd)

@@ -1,0 +1,148 @@
+"""What is in an inbox, and what will happen to a message. Looking changes nothing."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from vyane_cli.core.gating import Moment, Readings, Verdict, decide
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.mailbox import Entry, Head, render_entry
+from vyane_cli.core.messages import Lane, Message, Position, ToKind
+from vyane_cli.core.workers import find_worker
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.operations.liveness import look
+from vyane_cli.store import inbox, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+LIMIT_MAX = 1000
+
+
+def boxes_of(runtime: "Runtime", worker_id: str, logical: str) -> list[str]:
+    """The inboxes that a worker reads."""
+    layout = runtime.layout
+    paths = [layout.inbox(worker_id)]
+    if logical and inbox.exists(layout.session_inbox(logical)):
+        paths.append(layout.session_inbox(logical))
+    return paths
+
+
+def list_messages(
+    runtime: "Runtime",
+    who: str,
+    *,
+    kind: str = "",
+    status: str = "",
+    since_s: float | None = None,
+    limit: int = 100,
+    everything: bool = False,
+) -> list[dict[str, Any]]:
+    """A worker's (or logical session's) messages by time, the newest `limit` of them.
+
+    By default what is not settled and the last settled ones that are still in the inbox.
+    """
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidInputError("limit", limit, f"between 1 and {LIMIT_MAX}")
+    entries: list[Entry] = []
+    for path in _paths(runtime, who):
+        entries += inbox.read(path, whole=everything or bool(since_s)).mailbox.entries
+    entries = [
+        entry
+        for entry in entries
+        if (not kind or entry.message.kind == kind)
+        and (not status or entry.status == status)
+        and (since_s is None or entry.message.ts >= since_s)
+    ]
+    entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
+    return [render_entry(entry) for entry in entries[-limit:]]
+
+
+def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
+    if who.startswith("channel:"):
+        return [runtime.layout.channel_inbox(who[len("channel:") :])]
+    if who.startswith("vs-"):
+        logical = registry.load_logical_session(runtime.layout, who)
+        if logical is None:
+            raise NotFoundError("logical session", who)
+        return boxes_of(runtime, logical.worker, logical.id)
+    worker = find_worker(who, registry.Registry(runtime.layout).listing())
+    return boxes_of(runtime, worker.id, worker.logical_session_id)
+
+
+class Waiting(NamedTuple):
+    """What waits in the inboxes of a worker."""
+
+    pending: int
+    oldest_ts: float | None
+
+
+def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
+    """How many messages are pending, and since when."""
+    pending = [
+        entry.message.ts
+        for path in boxes_of(runtime, worker_id, logical)
+        for entry in inbox.read(path).mailbox.unsettled
+        if entry.waiting or entry.handed
+    ]
+    return Waiting(len(pending), min(pending, default=None))
+
+
+def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:
+    """A stored message, and what the table says will happen to it."""
+    facts: dict[str, Any] = {
+        "id": message.id,
+        "status": "pending",
+        "to_kind": str(message.to_kind),
+        "to_id": message.to_id,
+        "lane": str(message.lane),
+        "kind": str(message.kind),
+    }
+    name, outlook = message.to_id, "it waits in the channel's inbox"
+    worker_id, head, logical = message.to_id, Head(), ""
+    if message.to_kind is ToKind.LOGICAL_SESSION:
+        found = registry.load_logical_session(runtime.layout, message.to_id)
+        worker_id, logical = (found.worker, found.id) if found else ("", "")
+    if message.to_kind in (ToKind.WORKER, ToKind.LOGICAL_SESSION) and worker_id:
+        workers = registry.Registry(runtime.layout)
+        worker = workers.workers.get(worker_id)
+        if worker is not None:
+            name = worker.name
+            seen = look(runtime, worker)
+            paths = boxes_of(runtime, worker_id, logical)
+            head = inbox.read(paths[0]).mailbox.head
+            outlook = _outlook(runtime, message, seen.liveness, head, "watch" in seen.transports)
+            facts["liveness"] = str(seen.liveness)
+    elif message.to_kind is ToKind.BROADCAST:
+        outlook = "each active worker gets it with its next turn"
+    return {**facts, "to_name": name, "outlook": outlook}
+
+
+def _outlook(
+    runtime: "Runtime", message: Message, liveness: Liveness, head: Head, watched: bool
+) -> str:
+    position = message.position
+    match liveness:
+        case Liveness.EXITED:
+            return "the session is closed; it gets the message when it comes back"
+        case Liveness.UNKNOWN:
+            return "whether the session runs cannot be told; it gets the message at its next hook"
+        case Liveness.BUSY if message.lane is Lane.CONTROL:
+            return "the session is busy; its next tool call is stopped for it"
+        case Liveness.BUSY if position is Position.BEFORE_NEXT_TURN:
+            return "the session is busy; it gets the message with its next turn"
+        case Liveness.BUSY:
+            return "the session is busy; it gets the message after the current tool call"
+        case _:
+            pass
+    if message.lane is Lane.QUIET:
+        return "the session is idle; the message goes along with its next turn"
+    if not watched:
+        return "the session is idle and has no watch; it gets the message at its next prompt"
+    clock = runtime.clock()
+    readings = Readings(head, liveness, clock.boot_ms, runtime.config.limits)
+    decision = decide(Moment.WATCH, message.lane, position, readings)
+    if decision.verdict is Verdict.START:
+        return "the session is idle and is being woken"
+    again = f" in {decision.again_ms // 1000} s" if decision.again_ms else ""
+    return f"the session is idle; held ({decision.rule}), tried again{again}"

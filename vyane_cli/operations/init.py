@@ -1,0 +1,46 @@
+"""Init: the state folder and a config.toml in which every key stands with its default."""
+
+import os
+from typing import Any
+
+from vyane_cli.core.config import KEYS
+from vyane_cli.store import config as config_file
+from vyane_cli.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+FOLDERS = ("sessions", "processes", "current", "wake", "beat", "due", "locks")
+
+
+def initialise(runtime: "Runtime") -> dict[str, Any]:
+    """Make what is missing. A crash leaves some of it; the next run makes the rest."""
+    layout = runtime.layout
+    created = not os.path.isdir(layout.root)
+    for folder in ("", *FOLDERS):
+        path = layout(folder) if folder else layout.root
+        if not os.path.isdir(path):
+            files.make_directories(path)
+    if not os.path.exists(layout.config):
+        config_file.save_text(layout, default_text())
+    return {"home": layout.root, "created": created, "config": layout.config}
+
+
+def default_text() -> str:
+    """The commented settings file."""
+    lines = [
+        "# Settings of vyane. Each key stands here with its default; take the # away to set it."
+    ]
+    section = None
+    for key, known in KEYS.items():
+        head, _, name = key.rpartition(".")
+        if head != section:
+            lines += [""] + ([f"# [{head}]"] if head else [])
+            section = head
+        lines += [f"# {known.doc}", f"# {name} = {_toml(known.default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,114 @@
+"""What a worker is doing: liveness from evidence, its session, its transports. Changes nothing."""
+
+import os
+from typing import Any, NamedTuple
+
+from vyane_cli.core.liveness import Evidence, Liveness, decide_liveness
+from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.turns import OpenTurn
+from vyane_cli.core.workers import Worker, render_worker, shown_status
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.store import markers, processes, registry, timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Look(NamedTuple):
+    """One worker, looked at once."""
+
+    liveness: Liveness
+    session: HostSession | None
+    turn: OpenTurn | None
+    transports: tuple[str, ...]
+    beat_at: float
+    damaged: str = ""
+
+
+def look(runtime: "Runtime", worker: Worker) -> Look:
+    """Read what the session's own files say. A damaged timeline counts as no open turn."""
+    layout = runtime.layout
+    session_id = registry.read_current(layout, worker.id)
+    session = registry.load_session(layout, session_id) if session_id else None
+    if session is None:
+        never = Liveness.UNKNOWN if not worker.final else Liveness.EXITED
+        return Look(never, None, None, (), 0.0)
+    damaged = ""
+    try:
+        head = timeline.read_head(layout.timeline(session.logical_session))
+    except CorruptStateError as error:
+        head, damaged = None, error.message
+    turn = head.open if head is not None else None
+    present = processes.is_present(session.process)
+    host = runtime.host(session.host)
+    idle = (
+        turn is not None
+        and host is not None
+        and session.process is not None
+        and host.says_idle(session.config_dir, session.process.pid, session.id, turn.at)
+    )
+    evidence = Evidence(bool(session.ended), present, turn is not None, idle)
+    liveness = decide_liveness(evidence)
+    return Look(
+        liveness,
+        session,
+        turn,
+        transports_of(runtime, session, liveness),
+        max(markers.modified(layout.beat(session.id)), session.started_at),
+        damaged,
+    )
+
+
+def transports_of(runtime: "Runtime", session: HostSession, liveness: Liveness) -> tuple[str, ...]:
+    """By which ways a turn can be made to happen in this session now."""
+    if liveness is Liveness.EXITED:
+        return ()
+    found = []
+    if session.host == "generic":
+        return ("call",)
+    if session.attended and os.path.exists(runtime.layout.wake(session.id)):
+        found.append("watch")
+    found.append("stop")
+    return tuple(found)
+
+
+def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
+    """A worker as `workers --json` prints it."""
+    from vyane_cli.operations.inboxes import waiting
+
+    seen = look(runtime, worker)
+    mail = waiting(runtime, worker.id, worker.logical_session_id)
+    session = seen.session
+    data = render_worker(worker)
+    data.update(
+        status=str(shown_status(worker, seen.liveness)),
+        session_id=session.id if session is not None else worker.session_id,
+        last_heartbeat=seen.beat_at or None,
+        last_used_at=max(worker.last_used_at, seen.beat_at) or None,
+        liveness=str(seen.liveness),
+        pending=mail.pending,
+        oldest_pending_at=mail.oldest_ts,
+        transports=list(seen.transports),
+        host=session.host if session is not None else None,
+        pid=session.process.pid if session is not None and session.process else None,
+        turn=seen.turn.id if seen.turn is not None else None,
+        ambiguous=[process.pid for process in session.others] if session is not None else [],
+    )
+    if seen.damaged:
+        data["damaged"] = seen.damaged
+    return data
+
+
+def list_workers(
+    runtime: "Runtime", *, session: str = "", everything: bool = False
+) -> list[dict[str, Any]]:
+    """All workers that are not final, or all; of one logical session if it is named."""
+    found = []
+    for worker in registry.Registry(runtime.layout).listing():
+        if session and worker.logical_session_id != session:
+            continue
+        if worker.final and not everything:
+            continue
+        found.append(describe_worker(runtime, worker))
+    return found

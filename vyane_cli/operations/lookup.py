@@ -1,0 +1,70 @@
+"""Look-ups: a message by its id, wherever it lies; the records that tell its story."""
+
+from typing import Any, NamedTuple
+
+from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.mailbox import Entry, fold
+from vyane_cli.core.messages import Message
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.store import inbox, journal, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Found(NamedTuple):
+    """A message with its state, and every record about it in file order."""
+
+    entry: Entry
+    records: tuple[dict[str, Any], ...]
+    path: str
+
+    @property
+    def message(self) -> Message:
+        """The message itself."""
+        return self.entry.message
+
+
+def find_message(runtime: "Runtime", text: str) -> Found:
+    """A message by its id, or by a unique beginning or end of it (six characters or more)."""
+    text = text.strip().upper()
+    if not is_safe_id(text) or len(text) < 6:
+        raise InvalidInputError("message", text, "a message id, or six characters of one")
+    candidates: dict[str, str] = {}
+    for path in message_files(runtime):
+        if not journal.contains(path, text.encode()):
+            continue
+        for line in journal.read(path):
+            record = line.record
+            if record is None or record.get("op") != "message":
+                continue
+            message_id = str((record.get("message") or {}).get("id"))
+            if message_id.startswith(text) or message_id.endswith(text):
+                candidates.setdefault(message_id, path)
+    if not candidates:
+        raise NotFoundError("message", text, hint="`vyane inbox WORKER` lists what a worker got")
+    if len(candidates) > 1:
+        raise ConflictError(
+            f"{text!r} may be {', '.join(sorted(candidates)[:5])}",
+            slug="ambiguous",
+            hint="type more of the id",
+        )
+    message_id, path = next(iter(candidates.items()))
+    records = inbox.records_of(path, message_id)
+    entry = fold((0, record) for record in records).find(message_id)
+    if entry is None:
+        raise NotFoundError("message", text)
+    return Found(entry, tuple(records), path)
+
+
+def message_files(runtime: "Runtime") -> list[str]:
+    """Every inbox, then the archives, newest month first."""
+    layout = runtime.layout
+    boxes = [
+        layout("messages", "inbox", name)
+        for name in registry.listdir(layout("messages", "inbox"))
+        if name.endswith(".jsonl") and not name.startswith(".")
+    ]
+    months = reversed(registry.listdir(layout("messages", "archive")))
+    return [*boxes, *(layout.archive(month) for month in months)]

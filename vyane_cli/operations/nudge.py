@@ -1,0 +1,49 @@
+"""Nudge: reach a session that has mail. Nothing waits for a retry that nobody makes.
+
+For a session that its host watches (`watch`) this publishes only: the target's own tick claims.
+"""
+
+from vyane_cli.core.turns import Clock
+from vyane_cli.errors import LockTimeoutError, VyaneError
+from vyane_cli.store import files, locks, markers, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+MOST_OVERDUE = 3
+AGAIN_MS = 60_000
+"""An overdue worker is rung at most once in this time."""
+PATIENCE_S = 0.05
+"""Another session's lock is not worth more of a hook's budget."""
+
+
+def publish(runtime: "Runtime", worker: str, session: str, clock: Clock) -> bool:
+    """Ring for mail that may start a turn: rewrite the wake file that the host watches.
+
+    Under the inbox lock, after the append. True when the file was rewritten.
+    """
+    return bool(session) and markers.wake(runtime.layout, session, clock.at)
+
+
+def nudge(runtime: "Runtime", worker: str, clock: Clock) -> bool:
+    """Ring again for a worker whose startable mail is overdue."""
+    deadline = locks.Deadline(PATIENCE_S)
+    try:
+        with runtime.held((locks.Kind.INBOX, worker), deadline=deadline):
+            session = registry.read_current(runtime.layout, worker)
+            files.touch(runtime.layout.due(worker), str(clock.now_ms + AGAIN_MS))
+            return publish(runtime, worker, session, clock)
+    except LockTimeoutError:
+        return False  # its inbox is being worked on at this moment
+
+
+def nudge_overdue(runtime: "Runtime", own: str, clock: Clock) -> None:
+    """Ring for at most three workers whose mail has been lying; never an error of the caller's."""
+    try:
+        grace = runtime.config.limits.overdue_ms
+        for worker in markers.overdue(runtime.layout, clock.now_ms, grace, MOST_OVERDUE + 1):
+            if worker != own:
+                nudge(runtime, worker, clock)
+    except VyaneError:
+        return

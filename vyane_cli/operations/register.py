@@ -1,0 +1,331 @@
+"""Register: a host session and the worker that it carries, from a hook's call or by hand."""
+
+import os
+
+from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.ids import is_safe_id, logical_session_id, worker_id
+from vyane_cli.core.sessions import HostSession, LogicalSession
+from vyane_cli.core.workers import (
+    NAME_MAX,
+    Worker,
+    WorkerStatus,
+    find_worker,
+    readable_name,
+    unique_name,
+)
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.store import markers, processes, registry
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+    from vyane_cli.store.locks import Deadline
+
+RUNTIME_KINDS = {"claude": "claude_cli", "codex": "codex", "gemini": "gemini"}
+
+
+def ensure_session(
+    runtime: "Runtime", call: HookCall, worker_type: str, deadline: "Deadline"
+) -> HostSession | None:
+    """The host session of a call, registered or resumed if need be; None when there is none.
+
+    The common case reads one file. `/clear` and a resume keep the worker, a fork makes a new one.
+    """
+    layout = runtime.layout
+    known = registry.load_session(layout, call.session)
+    if known is not None and _unchanged(known, call):
+        return known
+    if known is None and call.event is Event.SESSION_END:
+        return None
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        known = registry.load_session(layout, call.session)
+        if known is not None and _unchanged(known, call):
+            return known
+        session = _resume(runtime, known, call) if known is not None else None
+        if session is None:
+            session = _take_over(runtime, call) or _adopt(runtime, call)
+        if session is None:
+            session = _create(runtime, call, worker_type)
+        registry.save_session(layout, session)
+        if session.process is not None and session.process == call.process:
+            registry.write_process(layout, session.process.pid, session.id)
+    _publish(runtime, session, call, deadline)
+    return session
+
+
+def _unchanged(known: HostSession, call: HookCall) -> bool:
+    same = call.process is None or known.process == call.process or call.process in known.others
+    if call.process in known.others and processes.is_present(known.process) is False:
+        return False  # the owner is gone: the other one is the session now
+    moved = call.event is Event.SESSION_START and call.attended != known.attended
+    over = known.ended and call.event is not Event.SESSION_END
+    return same and not over and not moved and not known.replaced_by
+
+
+def _resume(runtime: "Runtime", known: HostSession, call: HookCall) -> HostSession:
+    """The session is on record: opened again, in this process or in another one."""
+    owner = known.process
+    another = call.process is not None and owner is not None and call.process != owner
+    if another and not known.ended and processes.is_present(owner):
+        others = tuple(p for p in known.others if processes.is_present(p) is not False)
+        assert call.process is not None
+        return known._replace(others=(*(p for p in others if p != call.process), call.process))
+    return known._replace(
+        process=call.process or owner,
+        others=tuple(p for p in known.others if p != call.process),
+        transcript=call.transcript or known.transcript,
+        cwd=call.cwd or known.cwd,
+        config_dir=call.config_dir,
+        attended=call.attended,
+        source=call.source or known.source,
+        ended="",
+        ended_at=None,
+        replaced_by="",
+    )
+
+
+def _take_over(runtime: "Runtime", call: HookCall) -> HostSession | None:
+    """`/clear`: the same process goes on under a new id, so worker and mail go on too."""
+    if call.process is None or call.source not in ("clear", ""):
+        return None
+    layout = runtime.layout
+    before_id = registry.session_of_process(layout, [call.process.pid])
+    if not is_safe_id(before_id):
+        return None
+    before = registry.load_session(layout, before_id)
+    if before is None or before.process != call.process:
+        return None
+    if call.source != "clear" and before.ended != "clear":
+        return None
+    registry.save_session(layout, before._replace(replaced_by=call.session))
+    return _session(call, before.worker, before.name, before.logical_session, runtime)._replace(
+        trace=before.trace,
+        parent_span=before.parent_span,
+        generation_at=before.generation_at,
+    )
+
+
+def _adopt(runtime: "Runtime", call: HookCall) -> HostSession | None:
+    """A session that was started for a worker which has none yet."""
+    if not is_safe_id(call.worker):
+        return None
+    workers = registry.Registry(runtime.layout)
+    worker = workers.workers.get(call.worker)
+    if worker is None or worker.status is not WorkerStatus.PENDING or worker.session_id:
+        return None
+    now = runtime.clock().at
+    workers.put(
+        worker._replace(session_id=call.session, status=WorkerStatus.RUNNING, last_used_at=now)
+    )
+    workers.save()
+    session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
+    return session._replace(trace=worker.trace_id, parent_span=worker.span_id)
+
+
+def _create(runtime: "Runtime", call: HookCall, worker_type: str, name: str = "") -> HostSession:
+    """A new worker with its own logical session. One commit point: the registry."""
+    layout, clock = runtime.layout, runtime.clock()
+    workers = registry.Registry(layout)
+    taken = [worker.name for worker in workers.listing()]
+    name = name or unique_name(readable_name(*folder_and_branch(call.cwd)), taken)
+    worker = Worker(
+        _fresh(workers, runtime),
+        name,
+        worker_type,
+        logical_session_id(runtime.entropy(6)),
+        status=WorkerStatus.IDLE,
+        session_id=call.session,
+        cwd=call.cwd,
+        created_at=clock.at,
+        last_used_at=clock.at,
+    )
+    runtime_kind = RUNTIME_KINDS.get(worker_type, worker_type)
+    registry.save_logical_session(
+        layout,
+        LogicalSession(
+            worker.logical_session_id,
+            name,
+            worker.id,
+            clock.at,
+            (worker.id,),
+            runtime_kind,
+            {runtime_kind: {"runtime_session_id": call.session, "worker_id": worker.id}},
+        ),
+    )
+    session = _session(call, worker.id, name, worker.logical_session_id, runtime)
+    registry.save_session(layout, session)
+    workers.put(worker)
+    workers.save()
+    return session
+
+
+def _session(
+    call: HookCall, worker: str, name: str, logical: str, runtime: "Runtime"
+) -> HostSession:
+    return HostSession(
+        call.session,
+        call.host,
+        worker,
+        name,
+        logical,
+        process=call.process,
+        cwd=call.cwd,
+        transcript=call.transcript,
+        config_dir=call.config_dir,
+        attended=call.attended,
+        started_at=runtime.clock().at,
+        source=call.source,
+    )
+
+
+def _fresh(workers: registry.Registry, runtime: "Runtime") -> str:
+    while (candidate := worker_id(runtime.entropy(6))) in workers.workers:
+        pass
+    return candidate
+
+
+def _publish(
+    runtime: "Runtime", session: HostSession, call: HookCall, deadline: "Deadline"
+) -> None:
+    """Make it the worker's present session, under the inbox lock and before any fold."""
+    if session.process is not None and call.process is not None and session.process != call.process:
+        return  # a second process on one session gets no mail
+    with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
+        before = registry.read_current(runtime.layout, session.worker)
+        if before != session.id:
+            registry.write_current(runtime.layout, session.worker, session.id)
+            if before and is_safe_id(before):
+                markers.forget(runtime.layout, before)
+
+
+def end_session(
+    runtime: "Runtime", session: HostSession, reason: str, deadline: "Deadline"
+) -> None:
+    """SessionEnd: the session is over; its worker and its mail stay."""
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        known = registry.load_session(runtime.layout, session.id) or session
+        registry.save_session(
+            runtime.layout, known._replace(ended=reason or "other", ended_at=runtime.clock().at)
+        )
+        if reason == "clear" and session.process is not None:
+            registry.write_process(runtime.layout, session.process.pid, session.id)
+    with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
+        markers.forget(runtime.layout, session.id)
+
+
+def register_worker(
+    runtime: "Runtime", name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
+) -> Worker:
+    """A worker of a host without hooks, by name.
+
+    The name of an exited one goes on as the next generation: its mail is offered with a note, and
+    its name is not handed to a stranger in silence.
+    """
+    check_name(name)
+    process = processes.identify(pid) if pid else None
+    if pid and process is None:
+        raise NotFoundError("process", str(pid))
+    session = session_id or "g-" + runtime.entropy(8).hex()
+    if not is_safe_id(session):
+        raise InvalidInputError("session-id", session, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
+    call = HookCall("generic", Event.CALL, "register", session, cwd=cwd, process=process)
+    deadline = runtime.deadline()
+    layout = runtime.layout
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        workers = registry.Registry(layout)
+        if registry.load_session(layout, session) is not None:
+            raise ConflictError(f"session {session} is registered already")
+        same = [w for w in workers.listing() if w.name.casefold() == name.casefold()]
+        if same:
+            host_session = _next_generation(runtime, workers, same[-1], call)
+        else:
+            host_session = _create(runtime, call, worker_type, name)
+        registry.save_session(layout, host_session)
+        if process is not None:
+            registry.write_process(layout, process.pid, session)
+    _publish(runtime, host_session, call, deadline)
+    return registry.Registry(layout).workers[host_session.worker]
+
+
+def _next_generation(
+    runtime: "Runtime", workers: registry.Registry, worker: Worker, call: HookCall
+) -> HostSession:
+    before_id = registry.read_current(runtime.layout, worker.id)
+    before = registry.load_session(runtime.layout, before_id) if before_id else None
+    gone = before is None or before.ended or processes.is_present(before.process) is False
+    if not gone and not worker.final:
+        raise ConflictError(
+            f"{worker.name} is a live worker ({worker.id})",
+            hint=f"choose another name, such as {unique_name(worker.name, [worker.name])}",
+        )
+    now = runtime.clock().at
+    workers.put(
+        worker._replace(
+            generation=worker.generation + 1,
+            session_id=call.session,
+            status=WorkerStatus.IDLE,
+            cwd=call.cwd,
+            last_used_at=now,
+            ended_at=None,
+        )
+    )
+    workers.save()
+    session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
+    return session._replace(generation_at=now)
+
+
+def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
+    """Give a worker another name. Mail goes by id, so none of it is affected."""
+    check_name(name)
+    layout = runtime.layout
+    with runtime.held((Kind.REGISTRY, "")):
+        workers = registry.Registry(layout)
+        worker = find_worker(who, workers.listing())
+        taken = {w.name.casefold(): w for w in workers.listing() if w.id != worker.id}
+        if name.casefold() in taken:
+            other = taken[name.casefold()]
+            raise ConflictError(f"{name} is the name of {other.id}", hint="choose another name")
+        session_id = registry.read_current(layout, worker.id)
+        session = registry.load_session(layout, session_id) if session_id else None
+        if session is not None:
+            registry.save_session(layout, session._replace(name=name))
+        renamed = worker._replace(name=name)
+        workers.put(renamed)
+        workers.save()
+    return renamed
+
+
+RESERVED_NAMES = frozenset({"all", "parent", "children", "me"})
+
+
+def check_name(name: str) -> str:
+    """A display name: printable, one line, no address of another kind."""
+    if not name.strip() or name != name.strip() or not name.isprintable():
+        raise InvalidInputError("name", name, "a name: printable, without spaces around it")
+    if len(name) > NAME_MAX:
+        raise InvalidInputError("name", name, f"at most {NAME_MAX} characters")
+    bad = name.casefold() in RESERVED_NAMES or name.startswith(("-", "vs-", "w-", "channel:"))
+    if bad or "\\" in name or ".." in name:
+        raise InvalidInputError("name", name, "free: addresses of another kind begin like that")
+    return name
+
+
+def folder_and_branch(cwd: str) -> tuple[str, str]:
+    """The folder of the work tree around `cwd` and its git branch; no git program is run."""
+    folder = cwd
+    while folder and folder != os.path.dirname(folder):
+        git = os.path.join(folder, ".git")
+        if os.path.isdir(git):
+            return folder, _branch(git)
+        if os.path.isfile(git):  # a worktree: `gitdir: PATH`
+            pointer = registry.read_text(git)
+            target = pointer.partition("gitdir:")[2].strip()
+            return folder, _branch(os.path.join(folder, target)) if target else ""
+        folder = os.path.dirname(folder)
+    return cwd, ""
+
+
+def _branch(git_dir: str) -> str:
+    head = registry.read_text(os.path.join(git_dir, "HEAD"))
+    return head.rpartition("refs/heads/")[2] if "refs/heads/" in head else ""

@@ -1,0 +1,51 @@
+"""Settings: list, get, and set one without disturbing the rest of config.toml."""
+
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from vyane_cli.core.config import KEYS, check_key, parse_value
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.operations.identity import require_person, whoami
+from vyane_cli.store import config as config_file
+from vyane_cli.store.locks import Deadline, Kind, held
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def list_settings(runtime: "Runtime") -> list[dict[str, Any]]:
+    """Every key: its value, its default, its meaning."""
+    return [
+        {"key": key, "value": runtime.config[key], "default": known.default, "doc": known.doc}
+        for key, known in KEYS.items()
+    ]
+
+
+def get_setting(runtime: "Runtime", key: str) -> Any:
+    """The value in force."""
+    return runtime.config[check_key(key)]
+
+
+def set_setting(runtime: "Runtime", key: str, text: str) -> Any:
+    """Set one key, durably. An agent may not: exit 5."""
+    value = parse_value(key, text)
+    require_person(runtime, whoami(runtime), "change settings")
+    layout = runtime.layout
+    # the lock's own wait is a setting: a file that cannot be read must still be mendable
+    with held(layout.root, [(Kind.CONFIG, "")], Deadline(5)):
+        try:
+            document = tomlkit.parse(config_file.read_text(layout))
+        except TOMLKitError as error:
+            raise CorruptStateError(layout.config, str(error), hint="mend it by hand") from None
+        section, _, name = key.rpartition(".")
+        table: Any = document
+        if section:
+            if section not in document:
+                document.add(section, tomlkit.table())
+            table = document[section]
+        table[name] = value
+        config_file.save_text(layout, tomlkit.dumps(document))
+    return value

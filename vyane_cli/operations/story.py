@@ -1,0 +1,92 @@
+"""Why a message was, or was not, delivered: each record about it as a step with its rule."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vyane_cli.core.mailbox import Op
+from vyane_cli.operations.lookup import Found, find_message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+RULES: Mapping[str, str] = {
+    "single-item": "one started turn at a time: an earlier start is not over",
+    "target-busy": "the session was in the middle of a turn",
+    "too-soon": "normal mail started a turn here a short while ago",
+    "rate-guard": "too many turns were started here within the hour",
+    "stop-cap": "three turns in a row were started at a Stop already",
+    "before-next-turn": "it asked to wait for the next turn",
+    "no-room": "the output was full",
+    "ttl": "it waited longer than its time to live",
+    "claim-void": "the process that was showing it died",
+    "not-taken": "the host did not start the turn",
+    "turn-ended": "its turn was broken off before anything proved that it was read",
+    "session-ended": "its session ended before anything proved that it was read",
+    "output-failed": "the output could not be written",
+    "cancel/nothing-runs": "nothing ran that could be stopped",
+    "watch/control-of-a-busy-session": "the next tool call of the running turn takes it",
+}
+"""Rules and reasons in words; a row of the delivery table needs none, its name says it."""
+
+
+def tell(runtime: "Runtime", message_id: str) -> dict[str, Any]:
+    """The story of a message: its state now, and its steps in order."""
+    found = find_message(runtime, message_id)
+    return {
+        "id": found.message.id,
+        "status": str(found.entry.status),
+        "lane": str(found.message.lane),
+        "to_id": found.message.to_id,
+        "from_name": found.message.from_name,
+        "summary": found.message.summary,
+        "steps": [step(record) for record in found.records],
+        "now": _now(found),
+    }
+
+
+def step(record: Mapping[str, Any]) -> dict[str, Any]:
+    """One record as a step: when, what, by which rule, on what readings."""
+    op = str(record.get("op"))
+    message = record.get("message") or {}
+    at = message.get("ts") if op == Op.MESSAGE else record.get("at")
+    rule = str(record.get("rule") or record.get("reason") or record.get("evidence") or "")
+    fact: dict[str, Any] = {"at": at, "step": STEPS.get(op, op), "rule": rule}
+    for key in ("transport", "session", "turn", "verdict", "readings", "again_ms", "evidence"):
+        if record.get(key) not in (None, "", {}):
+            fact[key] = record[key]
+    if op == Op.CLAIM:
+        fact["by_pid"] = (record.get("by") or {}).get("pid")
+    why = RULES.get(rule.split("/", 1)[-1] if rule.startswith("batch/") else rule)
+    if why:
+        fact["why"] = why
+    return fact
+
+
+STEPS: Mapping[str, str] = {
+    Op.MESSAGE: "stored",
+    Op.ATTEMPT: "held",
+    Op.CLAIM: "claimed",
+    Op.HANDED: "handed to the host",
+    Op.DELIVERED: "delivered",
+    Op.CONSUMED: "consumed",
+    Op.RETURNED: "pending again",
+    Op.EXPIRED: "expired",
+    Op.FAILED: "failed",
+    Op.RELEASED: "released",
+}
+
+
+def _now(found: Found) -> str:
+    entry = found.entry
+    if entry.settled:
+        return f"settled: {entry.status}"
+    if entry.claim is not None:
+        return f"being shown by process {entry.claim.by.pid}; if that died, it is shown again"
+    if entry.handed:
+        return "handed to the host; waiting for the prompt event that names it"
+    if entry.status == "delivered":
+        return "delivered; waiting for an event that proves that its turn went on"
+    if entry.rule:
+        return f"pending, held by {entry.rule}"
+    return "pending; no tick has looked at it yet"

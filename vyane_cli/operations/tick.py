@@ -1,0 +1,400 @@
+"""Tick: one call of a host, start to end. The only code that advances the state of a message.
+
+Load, decide, claim; show; settle. What a crash leaves, in this order:
+before the claim: nothing; after it: a claim whose process is dead, so the message is shown again,
+marked; after the output and before `delivered`: the same. Nothing is ever only in memory.
+"""
+
+from vyane_cli.core import turns
+from vyane_cli.core.calls import Event, HookCall, Reply
+from vyane_cli.core.events import Event as TimelineEvent
+from vyane_cli.core.events import EventKind, Outcome
+from vyane_cli.core.mailbox import Entry, Mailbox, Op, Process
+from vyane_cli.core.messages import Kind as MessageKind
+from vyane_cli.core.messages import Lane
+from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.ticking import (
+    Change,
+    Showing,
+    Snapshot,
+    TickPlan,
+    plan_markers,
+    plan_settle,
+    plan_tick,
+    plan_unshown,
+)
+from vyane_cli.core.turns import Transition
+from vyane_cli.operations.nudge import nudge_overdue
+from vyane_cli.operations.register import end_session, ensure_session
+from vyane_cli.store import files, inbox, markers, needs, processes, registry, spool, timeline
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from vyane_cli.core.calls import Host, ToolCall
+    from vyane_cli.runtime import Runtime
+    from vyane_cli.store.locks import Deadline
+
+    Show = Callable[[Reply], None]
+
+
+def tick(
+    runtime: "Runtime",
+    call: HookCall,
+    host: "Host",
+    show: "Show",
+    deadline: "Deadline",
+    *,
+    guard: int = 0,
+    rerun: bool = False,
+) -> TickPlan | None:
+    """One call. `show` writes and flushes the reply, or raises OSError: then it was not shown.
+
+    Returns the plan (for the sleeper), None when the call is no business of ours.
+    """
+    if call.event in (Event.OTHER, Event.SUBAGENT) or not call.session:
+        return None
+    session = ensure_session(runtime, call, host.WORKER_TYPE, deadline)
+    if session is None or not _owns(runtime, session, call):
+        return None
+    desk = Desk(runtime, session, call, host, deadline, guard=guard, rerun=rerun)
+    plan = desk.claim()
+    shown = True
+    if not plan.reply.empty:
+        try:
+            show(plan.reply)
+        except OSError:
+            shown = False
+    if plan.showing is not None:
+        desk.settle(plan.showing, shown=shown)
+    _afterwards(runtime, session, call, plan, deadline)
+    return plan
+
+
+def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
+    """Whether this process is the session's, and the session its worker's present one."""
+    if session.process is not None and call.process is not None and session.process != call.process:
+        return False
+    return registry.read_current(runtime.layout, session.worker) == session.id
+
+
+class Desk:
+    """One session's inboxes and timeline, opened together under their locks, as often as needed."""
+
+    def __init__(
+        self,
+        runtime: "Runtime",
+        session: HostSession,
+        call: HookCall,
+        host: "Host",
+        deadline: "Deadline",
+        *,
+        guard: int = 0,
+        rerun: bool = False,
+    ) -> None:
+        self.runtime, self.session, self.call = runtime, session, call
+        self.host, self.deadline, self.guard, self.rerun = host, deadline, guard, rerun
+        self.me = runtime.me()
+        layout = runtime.layout
+        self.paths = [layout.inbox(session.worker)]
+        if inbox.exists(layout.session_inbox(session.logical_session)):
+            self.paths.append(layout.session_inbox(session.logical_session))
+        self.identity = timeline.Identity(
+            session.logical_session, session.worker, session.trace, session.parent_span
+        )
+
+    def locks(self) -> "Sequence[tuple[Kind, str]]":
+        """The locks of the desk, in no order: `held` sorts them."""
+        return (
+            (Kind.INBOX, self.session.worker),
+            (Kind.INBOX, self.session.logical_session),
+            (Kind.TIMELINE, self.session.logical_session),
+        )
+
+    def claim(self) -> TickPlan:
+        """Load, decide, commit; markers are set here when there is nothing to settle."""
+        runtime, layout = self.runtime, self.runtime.layout
+        with runtime.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
+            if self.call.event is Event.FILE_CHANGED:
+                markers.disarm(layout, self.session.id)
+            for late in spool.waiting(layout, self.session.logical_session):
+                if late.call.session == self.session.id:
+                    opened.commit(
+                        plan_tick(self.snapshot(opened, late.call, replay=True), late.call)
+                    )
+                spool.done(late)
+            plan = plan_tick(self.snapshot(opened, self.call), self.call)
+            opened.commit(plan)
+            if plan.showing is None and plan.markers is not None:
+                wall = runtime.clock().now_ms
+                markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
+        return plan
+
+    def dry_run(self) -> TickPlan:
+        """The plan of the call as things stand; nothing is changed, no lock is taken."""
+        boxes = tuple(inbox.read(path).mailbox for path in self.paths)
+        head = timeline.read_head(self.runtime.layout.timeline(self.session.logical_session))
+        head = head or turns.TimelineHead("")
+        return plan_tick(self._snapshot(boxes, head, self.call), self.call)
+
+    def settle(self, showing: Showing, *, shown: bool) -> None:
+        """The output is out (or could not be written): record it, then make the markers agree."""
+        runtime, layout = self.runtime, self.runtime.layout
+        with runtime.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
+            clock = runtime.clock()
+            head = opened.boxes[0].head
+            planned = plan_settle if shown else plan_unshown
+            opened.apply(planned(head, showing, clock))
+            state = Transition(opened.timeline.head)
+            state = turns.emit(
+                state,
+                EventKind.DELIVERY_ATTEMPTED,
+                {
+                    "message_ids": [entry.message.id for _, entry in showing.entries],
+                    "transport": showing.transport,
+                    "outcome": "shown" if shown else "output-failed",
+                    "rule": showing.rule,
+                    "redelivered": sum(1 for _, entry in showing.entries if entry.marks),
+                },
+                clock,
+            )
+            if not shown and showing.start is not None and not showing.handed:
+                state = turns.finish(state, clock, Outcome.ERROR, "submit_failed")
+            opened.write(state)
+            boxes = [box.mailbox for box in opened.boxes]
+            wanted = plan_markers(boxes, clock, runtime.config.limits)
+            markers.show(layout, self.session.id, self.session.worker, wanted, clock.now_ms)
+
+    def snapshot(self, opened: "_Open", call: HookCall, *, replay: bool = False) -> Snapshot:
+        """Everything that the plan of a call may look at. A replayed call hands nothing over."""
+        boxes = tuple(box.mailbox for box in opened.boxes)
+        snapshot = self._snapshot(boxes, opened.timeline.head, call)
+        return snapshot._replace(silent=True) if replay else snapshot
+
+    def _snapshot(
+        self, boxes: tuple[Mailbox, ...], head: turns.TimelineHead, call: HookCall
+    ) -> Snapshot:
+        runtime, session, host = self.runtime, self.session, self.host
+        clock = runtime.clock()
+        opened = head.open
+        present: bool | None = None
+        host_idle = mark = False
+        observed: frozenset[str] = frozenset()
+        tools: tuple[ToolCall, ...] = ()
+        usage: Mapping[str, Any] | None = None
+        problem = step = ""
+        path = runtime.layout.timeline(session.logical_session)
+        if opened is not None:
+            present = processes.is_present(opened.process)
+            if session.process is not None and opened.session == session.id:
+                host_idle = host.says_idle(
+                    session.config_dir, session.process.pid, session.id, opened.at
+                )
+            mark = bool(session.transcript) and host.was_interrupted(session.transcript)
+            if call.event in (Event.BATCH, Event.STOP, Event.STOP_FAILURE):
+                observed = timeline.tools_since(path, opened.seq)
+            if call.event in (Event.STOP, Event.STOP_FAILURE) and session.transcript:
+                tools, usage, problem = host.read_turn(session.transcript, opened.transcript_bytes)
+            if any(entry.message.lane is Lane.CONTROL for box in boxes for entry in box.unsettled):
+                step = call.tools[0].name if call.event is Event.TOOL and call.tools else ""
+                step = step or timeline.last_tool(path, opened.seq)
+        starts = call.event in (Event.PROMPT, Event.STOP)
+        return Snapshot(
+            session.worker,
+            session.name,
+            tuple(self._noted(box) for box in boxes),
+            head,
+            clock,
+            runtime.templates,
+            runtime.config.limits,
+            dead=self._dead(boxes),
+            gone=self._gone(boxes, head),
+            host_idle=host_idle,
+            interrupt_mark=mark,
+            open_present=present,
+            ids=tuple(runtime.new_id(clock.now_ms) for _ in range(4)),
+            me=self.me,
+            guard=self.guard,
+            silent=self.rerun,
+            observed=observed,
+            tools=tools,
+            usage=usage,
+            diagnostic=problem,
+            last_step=step,
+            transcript_bytes=host.transcript_size(session.transcript) if starts else 0,
+            wake_path=self._watch(call),
+            introduce=call.event is Event.SESSION_START and call.source != "compact",
+            excerpt_chars=int(runtime.config["timeline.excerpt_chars"]),
+        )
+
+    def _watch(self, call: HookCall) -> str:
+        starts = call.event is Event.SESSION_START and not call.rewake
+        if not (starts or call.event is Event.CWD_CHANGED) or not call.attended:
+            return ""
+        return markers.watched(self.runtime.layout, self.session.id)
+
+    def _noted(self, box: Mailbox) -> Mailbox:
+        """Mail from before this owner had the name says so."""
+        since = self.session.generation_at
+        if not since:
+            return box
+        note = self.runtime.templates.fill("note-former-owner")
+        return box._replace(
+            entries=tuple(
+                e._replace(message=e.message._replace(note=note)) if e.message.ts < since else e
+                for e in box.entries
+            )
+        )
+
+    def _dead(self, boxes: "Sequence[Mailbox]") -> frozenset[str]:
+        """Messages whose claim is void: its process is gone, or it is the tick we rerun."""
+        known: dict[Process, bool] = {self.me: False}
+        dead = set()
+        for box in boxes:
+            for entry in box.unsettled:
+                claim = entry.claim
+                if claim is None:
+                    continue
+                if claim.by not in known:
+                    known[claim.by] = processes.is_present(claim.by) is False
+                if known[claim.by] or (self.rerun and claim.guard == self.guard):
+                    dead.add(entry.message.id)
+        return frozenset(dead)
+
+    def _gone(self, boxes: "Sequence[Mailbox]", head: turns.TimelineHead) -> frozenset[str]:
+        """Other host sessions named by unsettled mail or the open turn that are over."""
+        named = {e.session for box in boxes for e in box.unsettled if e.session}
+        if head.open is not None:
+            named.add(head.open.session)
+        if boxes and boxes[0].head.handshake is not None:
+            named.add(boxes[0].head.handshake.session)
+        named.discard(self.session.id)
+        gone = set()
+        for session_id in named:
+            other = registry.load_session(self.runtime.layout, session_id)
+            if other is None or other.ended or processes.is_present(other.process) is False:
+                gone.add(session_id)
+        return frozenset(gone)
+
+
+class _Open:
+    """The files of a desk, opened under its locks."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        root = desk.runtime.layout.root
+        self.boxes: list[inbox.Inbox] = []
+        path = desk.runtime.layout.timeline(desk.session.logical_session)
+        self.timeline = timeline.Timeline(path, root, desk.identity, desk.runtime.entropy(16).hex())
+        try:
+            self.boxes = [inbox.Inbox(box, root) for box in desk.paths]
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "_Open":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every file."""
+        for box in self.boxes:
+            box.close()
+        self.timeline.close()
+
+    def commit(self, plan: TickPlan) -> None:
+        """The turn first, then the mail: a claim never names a turn that is not written."""
+        self.write(plan.transition)
+        self.apply(plan.changes)
+
+    def write(self, state: Transition) -> None:
+        """Append the events of a transition, each with the head after it."""
+        if state.events:
+            heads = _heads(self.timeline.head, state)
+            self.timeline.append(state.events, heads)
+
+    def apply(self, changes: "Sequence[Change]") -> None:
+        """Append the changes of the mail. An attempt is worth no flush of its own."""
+        for change in changes:
+            self.boxes[change.box].change(
+                change.op,
+                change.ids,
+                change.fields,
+                change.head,
+                durable=change.op is not Op.ATTEMPT,
+            )
+
+
+def _heads(before: turns.TimelineHead, state: Transition) -> "list[turns.TimelineHead]":
+    """The head after each event: replayed from the events, the last one as planned."""
+    heads = []
+    head = before
+    for event in state.events:
+        head = _after(head, event, state)
+        heads.append(head)
+    heads[-1] = state.head
+    return heads
+
+
+def _after(head: turns.TimelineHead, event: TimelineEvent, state: Transition) -> turns.TimelineHead:
+    head = head._replace(seq=event.seq)
+    if event.kind is EventKind.TURN_FINISHED and head.open is not None:
+        return head._replace(open=None)
+    if event.kind is EventKind.TURN_STARTED and event.turn is not None:
+        opened = state.head.open
+        if opened is not None and opened.id == event.turn:
+            return state.head._replace(seq=event.seq)
+        return head._replace(turns=event.turn_number or head.turns + 1)
+    return head
+
+
+def _afterwards(
+    runtime: "Runtime",
+    session: HostSession,
+    call: HookCall,
+    plan: TickPlan,
+    deadline: "Deadline",
+) -> None:
+    """What may be late: the session's end, notices, bounces, and other sessions' overdue mail."""
+    layout, clock = runtime.layout, runtime.clock()
+    _beat(runtime, session)
+    for text in plan.need_user:
+        needs.add(layout, f"{session.worker}:{text}", text, clock)
+    for entry in plan.expired:
+        _bounce(runtime, session, entry)
+    if plan.wake_self:
+        with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
+            markers.wake(layout, session.id, clock.at)
+    if call.event is Event.SESSION_END:
+        end_session(runtime, session, call.source, deadline)
+    else:
+        nudge_overdue(runtime, session.worker, clock)
+
+
+def _beat(runtime: "Runtime", session: HostSession) -> None:
+    try:
+        files.touch(runtime.layout.beat(session.id))
+    except Exception:  # a heartbeat is not worth an error
+        return
+
+
+def _bounce(runtime: "Runtime", session: HostSession, entry: Entry) -> None:
+    """Tell the sender of an expired message; a message that only informed is not worth it."""
+    from vyane_cli.operations.send import bounce
+
+    if entry.message.lane is not Lane.QUIET and entry.message.kind is not MessageKind.INFO:
+        bounce(runtime, entry.message, session.name, "ttl")
+
+
+def spool_call(runtime: "Runtime", call: HookCall) -> None:
+    """Keep a call that could not get its locks; the session's next call commits it in order."""
+    if call.event not in turns.STEPS or call.subagent:
+        return
+    session = registry.load_session(runtime.layout, call.session)
+    if session is not None:
+        spool.keep(runtime.layout, session.logical_session, call, runtime.clock())
