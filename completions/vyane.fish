@@ -1,0 +1,21 @@
+# fish completion for vyane: commands, sub-commands, and the names of workers.
+function __vyane_names
+    set -l home $VYANE_HOME
+    if test -z "$home"
+        set -l config $XDG_CONFIG_HOME
+        test -z "$config"; and set config $HOME/.config
+        set home $config/vyane
+    end
+    cat $home/worker-names 2>/dev/null
+end
+set -l commands send reply relay inbox show why status workers timeline watch turn init hooks doctor config gc demo completion describe tick uninstall
+complete -c vyane -f
+complete -c vyane -n "not __fish_seen_subcommand_from $commands" -a "$commands"
+complete -c vyane -l json -d "One JSON document"
+complete -c vyane -l home -r -d "Folder of the state"
+complete -c vyane -n "__fish_seen_subcommand_from send inbox relay watch timeline workers" -a "(__vyane_names)"
+complete -c vyane -n "__fish_seen_subcommand_from workers" -a "list register rename"
+complete -c vyane -n "__fish_seen_subcommand_from hooks" -a "install uninstall status"
+complete -c vyane -n "__fish_seen_subcommand_from config" -a "list get set"
+complete -c vyane -n "__fish_seen_subcommand_from turn" -a "start emit finish"
+complete -c vyane -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"

@@ -1,0 +1,21 @@
+#compdef vyane
+# zsh completion for vyane: commands, sub-commands, and the names of workers.
+_vyane() {
+    local home=${VYANE_HOME:-${XDG_CONFIG_HOME:-$HOME/.config}/vyane}
+    local -a commands names
+    commands=(send reply relay inbox show why status workers timeline watch turn init hooks doctor config gc demo completion describe tick uninstall)
+    names=(${(f)"$(cat $home/worker-names 2>/dev/null)"})
+    if ((CURRENT == 2)); then
+        compadd -- $commands --json --home --version --help
+        return
+    fi
+    case ${words[2]} in
+    send | inbox | relay | watch | timeline) compadd -- $names ;;
+    workers) compadd -- list register rename $names ;;
+    hooks) compadd -- install uninstall status ;;
+    config) compadd -- list get set ;;
+    turn) compadd -- start emit finish ;;
+    completion) compadd -- bash zsh fish ;;
+    esac
+}
+compdef _vyane vyane

@@ -1,0 +1,208 @@
+"""Entry for people: the Typer app, and the one place where a VyaneError becomes an exit code.
+
+Each command is a module of `commands/` that is imported when it is called: start-up costs what the
+command needs and not what all of them need.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from vyane_cli import __version__
+from vyane_cli.commands.state import State
+from vyane_cli.errors import ExitCode, InvalidInputError, VyaneError
+from vyane_cli.render import machine
+from vyane_cli.runtime import accelerate
+
+
+class Verb(NamedTuple):
+    """One command: its module, and under which heading help lists it."""
+
+    module: str
+    panel: str
+
+
+MESSAGES, SESSIONS, SETUP = "Messages", "Sessions", "Set up and look after"
+
+COMMANDS: dict[str, Verb] = {
+    "send": Verb("send", MESSAGES),
+    "reply": Verb("reply", MESSAGES),
+    "relay": Verb("relay", MESSAGES),
+    "inbox": Verb("inbox", MESSAGES),
+    "show": Verb("show", MESSAGES),
+    "why": Verb("why", MESSAGES),
+    "status": Verb("status", SESSIONS),
+    "workers": Verb("workers", SESSIONS),
+    "timeline": Verb("timeline", SESSIONS),
+    "watch": Verb("watch", SESSIONS),
+    "init": Verb("init", SETUP),
+    "hooks": Verb("hooks", SETUP),
+    "doctor": Verb("doctor", SETUP),
+    "config": Verb("config", SETUP),
+    "gc": Verb("gc", SETUP),
+    "demo": Verb("demo", SETUP),
+    "completion": Verb("completion", SETUP),
+    "describe": Verb("describe", SETUP),
+    "tick": Verb("tick", SETUP),
+    "uninstall": Verb("uninstall", SETUP),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Commands by name, imported on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
+        """The command, from its module."""
+        verb = COMMANDS.get(cmd_name)
+        if verb is None:
+            return None
+        module = importlib.import_module(f"vyane_cli.commands.{verb.module}")
+        command: TyperCommand | TyperGroup
+        if hasattr(module, "app"):
+            command = typer.main.get_group(module.app)
+        else:
+            lone = typer.Typer(add_completion=False)
+            lone.command(cmd_name, context_settings={"help_option_names": ["-h", "--help"]})(
+                module.command
+            )
+            command = cast("TyperCommand", typer.main.get_command(lone))
+        command.name = cmd_name
+        command.rich_help_panel = verb.panel
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command of the first word; an unknown one names the nearest."""
+        name = args[0]
+        if name not in COMMANDS:
+            import difflib
+
+            near = " or ".join(difflib.get_close_matches(name, list(COMMANDS), 2, 0.5))
+            hint = f"did you mean {near}?" if near else "see `vyane --help`"
+            raise InvalidInputError("command", name, "a command of vyane", hint=hint, slug="usage")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    name="vyane",
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Coding-agent sessions on one machine, and the person who runs them, work together: "
+    "messages that survive crashes, sessions that wake, a record of everything.",
+    epilog="`vyane COMMAND --help` shows more. `--json` and `--home` may stand anywhere.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"vyane {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    home: Annotated[
+        str, typer.Option(help="Folder of the state. Else $VYANE_HOME, else ~/.config/vyane.")
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document, for programs.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Build what every command needs."""
+    context.obj = State(home, as_json)
+    if context.invoked_subcommand is None:
+        from vyane_cli.commands import status
+
+        status.overview(context)
+
+
+def hoist(words: Sequence[str]) -> list[str]:
+    """Put `--json` and `--home DIR` first, wherever they stand before a `--`."""
+    first: list[str] = []
+    rest: list[str] = []
+    waiting = False
+    for position, word in enumerate(words):
+        if waiting:
+            first.append(word)
+            waiting = False
+        elif word == "--":
+            rest += words[position:]
+            break
+        elif word == "--json" or word.startswith("--home="):
+            first.append(word)
+        elif word == "--home":
+            first.append(word)
+            waiting = True
+        else:
+            rest.append(word)
+    return first + rest
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run a command and end the process with its exit code."""
+    accelerate()
+    given = hoist(sys.argv[1:] if words is None else words)
+    sys.exit(run(given))
+
+
+def run(words: list[str]) -> int:
+    """Run a command; return its exit code. Every error becomes one clear text on stderr."""
+    as_json = "--json" in words
+    try:
+        command = typer.main.get_command(app)
+        result: Any = command.main(args=words, prog_name="vyane", standalone_mode=False)
+        sys.stdout.flush()
+        return int(result) if isinstance(result, int) else ExitCode.DONE
+    except VyaneError as error:
+        return complain(as_json, error.slug, error.message, error.hint, error.exit_code, error)
+    except typer.Exit as error:
+        return error.exit_code
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        if context is not None and error.message == context.get_help():
+            print(error.message)  # a group without its sub-command: its help is the answer
+            return ExitCode.INVALID_INPUT
+        hint = f"see `{context.command_path if context else 'vyane'} --help`"
+        return complain(as_json, "usage", error.format_message(), hint, ExitCode.INVALID_INPUT)
+    except (typer.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:  # `vyane inbox | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception as error:
+        if os.environ.get("VYANE_DEBUG"):
+            raise
+        text = f"{type(error).__name__}: {error}"
+        hint = "this is a fault of vyane's; VYANE_DEBUG=1 shows where"
+        return complain(as_json, "internal", text, hint, ExitCode.INTERNAL)
+
+
+def complain(
+    as_json: bool, slug: str, message: str, hint: str, code: int, error: VyaneError | None = None
+) -> int:
+    """Say what went wrong on stderr, and what to do next."""
+    if as_json:
+        body: dict[str, Any] = {"code": slug, "message": message, "hint": hint}
+        message_id = getattr(error, "message_id", "")
+        if message_id:
+            body["id"] = message_id
+        print(machine.document({"error": body}), file=sys.stderr)
+    else:
+        from vyane_cli.render import human
+
+        human.complain(message, hint, getattr(error, "message_id", ""))
+    return int(code)

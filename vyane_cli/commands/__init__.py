@@ -1,0 +1,1 @@
+"""One module per verb of the command line: arguments, one operation, render."""

@@ -1,0 +1,56 @@
+"""`vyane config`: read and change settings."""
+
+from typing import Annotated
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.operations.settings import get_setting, list_settings, set_setting
+from vyane_cli.render.human import Screen
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Read and change settings (config.toml).",
+)
+
+
+@app.command("list")
+def list_command(context: typer.Context) -> None:
+    """Every key with its value, and whether that is the default."""
+    state = state_of(context)
+    rows = list_settings(state.runtime)
+
+    def human(screen: Screen) -> None:
+        screen.table(
+            ("key", "value", "", "meaning"),
+            [
+                (r["key"], r["value"], "" if r["value"] == r["default"] else "set", r["doc"])
+                for r in rows
+            ],
+        )
+
+    state.show(rows, human)
+
+
+@app.command("get")
+def get_command(
+    context: typer.Context, key: Annotated[str, typer.Argument(help="Such as language.")]
+) -> None:
+    """The value in force of one key."""
+    state = state_of(context)
+    value = get_setting(state.runtime, key)
+    state.show({"key": key, "value": value}, lambda screen: screen.say(str(value)))
+
+
+@app.command("set")
+def set_command(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(help="Such as delivery.too_soon_s.")],
+    value: Annotated[str, typer.Argument(help="The value; lists: comma-separated.")],
+) -> None:
+    """Set one key. Comments and order of the file stay."""
+    state = state_of(context)
+    kept = set_setting(state.runtime, key, value)
+    state.show({"key": key, "value": kept}, lambda screen: screen.say(f"{key} = {kept}"))

@@ -1,0 +1,78 @@
+"""`vyane inbox`: what waits for a worker, and what became of it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.core.durations import parse_duration_s
+from vyane_cli.core.messages import Kind, Status
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.operations.identity import whoami
+from vyane_cli.operations.inboxes import list_messages
+from vyane_cli.render.human import Screen, ago
+
+
+def command(
+    context: typer.Context,
+    who: Annotated[
+        str, typer.Argument(help="Worker, vs-…, or channel:NAME. Inside a session: your own.")
+    ] = "",
+    kind: Annotated[str, typer.Option(help="Only this kind.")] = "",
+    status: Annotated[str, typer.Option(help="Only this status.")] = "",
+    since: Annotated[str, typer.Option(help="Only what is younger, such as 2h.")] = "",
+    session: Annotated[str, typer.Option(help="A logical session, vs-….")] = "",
+    limit: Annotated[int, typer.Option(help="The newest N, 1 to 1000.")] = 100,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Settled ones too, as far as they are not archived.")
+    ] = False,
+) -> None:
+    """List messages. Looking changes nothing: only a delivery does."""
+    state = state_of(context)
+    _check("kind", kind, tuple(Kind))
+    _check("status", status, tuple(Status))
+    runtime = state.runtime
+    who = who or session or whoami(runtime).id
+    since_s = runtime.clock().at - parse_duration_s("since", since) if since else None
+    rows = list_messages(
+        runtime,
+        who,
+        kind=kind,
+        status=status,
+        since_s=since_s,
+        limit=limit,
+        everything=everything or state.as_json or status not in ("", "pending", "delivered"),
+    )
+
+    def human(screen: Screen) -> None:
+        if not rows:
+            more = "" if everything else "; --all shows settled ones"
+            screen.say(f"nothing waits for {who}{more}", "dim")
+            return
+        screen.table(
+            ("id", "age", "from", "kind", "lane", "status", "summary"),
+            [
+                (
+                    row["id"],
+                    ago(row["ts"]).removesuffix(" ago"),
+                    row["from_name"],
+                    row["kind"],
+                    row["lane"],
+                    row["status"],
+                    _mark(row) + row["summary"],
+                )
+                for row in rows
+            ],
+        )
+
+    state.show(rows, human)
+
+
+def _mark(row: dict[str, Any]) -> str:
+    held = f"[{row['rule']}] " if row["status"] == "pending" and row["rule"] else ""
+    return ("↻ " if row["redelivered"] else "") + held
+
+
+def _check(field: str, value: str, choices: tuple[str, ...]) -> None:
+    if value and value not in choices:
+        raise InvalidInputError(field, value, "one of " + ", ".join(choices))

@@ -1,0 +1,162 @@
+"""`vyane send`: put a message in a session's inbox."""
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import State, state_of
+from vyane_cli.core.durations import parse_duration_s
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.operations.inboxes import state_of_message
+from vyane_cli.operations.send import Draft, Sent, send
+from vyane_cli.render.human import Screen
+
+BODY_KEYS = {
+    "to": "to", "text": "text", "kind": "kind", "payload": "payload", "summary": "summary",
+    "ttl_seconds": "ttl_s", "from_kind": "from_kind", "parent_message_id": "reply_to",
+    "reply_to": "reply_to", "task_id": "task_id", "correlation_id": "correlation_id",
+    "idempotency_key": "idempotency_key", "to_id": "to", "to_kind": "",
+}  # fmt: skip
+"""Keys of `--from-json` → fields of a draft."""
+
+
+def command(
+    context: typer.Context,
+    to: Annotated[
+        str,
+        typer.Argument(
+            help="Worker (name, id or its beginning), vs-…, channel:NAME, parent, children, or all."
+        ),
+    ] = "",
+    text: Annotated[str, typer.Argument(help="The text; `-` reads it from standard input.")] = "",
+    kind: Annotated[
+        str, typer.Option(help="What it asks for: `vyane describe` lists the kinds.")
+    ] = "context-inject",
+    payload: Annotated[
+        str, typer.Option(help="A JSON object instead of, or beside, the text.")
+    ] = "",
+    from_json: Annotated[
+        str, typer.Option(help="A whole message as JSON: a file, or `-` for standard input.")
+    ] = "",
+    summary: Annotated[
+        str | None, typer.Option(help="One line for lists; else the text's first line.")
+    ] = None,
+    ttl: Annotated[
+        str, typer.Option(help="How long it may wait, such as 2h. Default 24h; info 1h.")
+    ] = "",
+    reply_to: Annotated[str, typer.Option(help="The message that this one answers.")] = "",
+    task_id: Annotated[str, typer.Option(help="Your own reference, such as an issue's id.")] = "",
+    correlation_id: Annotated[str, typer.Option(help="What ties a dispatch and its result.")] = "",
+    idempotency_key: Annotated[
+        str, typer.Option(help="The same key again stores nothing twice.")
+    ] = "",
+    from_kind: Annotated[
+        str, typer.Option(help="human, for a person's own script; external, for another program.")
+    ] = "",
+) -> None:
+    """Put a message in a session's inbox. It is on disk when this returns.
+
+    An idle session wakes for it, a working one gets it after its current tool call, a closed one
+    when it comes back. Outside a session the message comes from you.
+    """
+    state = state_of(context)
+    if from_json:
+        draft = parse_body(_read(from_json), {"to": to} if to else {})
+    else:
+        if not to:
+            raise InvalidInputError("to", to, "given", hint='vyane send NAME "text"')
+        draft = Draft(
+            to,
+            read_text(text),
+            kind,
+            parse_object("payload", payload) if payload else None,
+            summary,
+            parse_duration_s("ttl", ttl) if ttl else None,
+            from_kind or None,
+            reply_to or None,
+            task_id or None,
+            correlation_id or None,
+            idempotency_key or None,
+        )
+    show_sent(state, send(state.runtime, draft))
+
+
+def show_sent(state: State, sent: Sent) -> None:
+    """Say what was stored, and honestly what will happen to it."""
+    facts = [state_of_message(state.runtime, message) for message in sent.messages]
+    first: dict[str, Any] = dict(facts[0])
+    if len(facts) > 1:
+        first["copies"] = facts
+
+    def human(screen: Screen) -> None:
+        for fact in facts:
+            again = " (already stored)" if sent.repeated else ""
+            screen.say(f"stored {fact['id']} for {fact['to_name']}{again}: {fact['outlook']}")
+
+    state.show(first, human)
+
+
+def read_text(text: str) -> str:
+    """The text of an argument; `-` reads standard input as UTF-8 whatever the locale."""
+    if text != "-":
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
+
+
+def _read(path: str) -> str:
+    if path == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        raise InvalidInputError("from-json", path, f"readable: {error.strerror}") from None
+
+
+def parse_object(field: str, text: str) -> dict[str, Any]:
+    """A JSON object typed on the command line."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(field, text, f"JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise InvalidInputError(field, text, "a JSON object")
+    return value
+
+
+def parse_body(text: str, given: dict[str, Any]) -> Draft:
+    """A draft from the JSON form of a message, without what the system sets."""
+    body = {**parse_object("from-json", text), **given}
+    fields: dict[str, Any] = {}
+    for key, value in body.items():
+        if key not in BODY_KEYS:
+            raise InvalidInputError(
+                f"from-json.{key}",
+                value,
+                "a key that a sender sets",
+                hint="known: " + ", ".join(sorted(BODY_KEYS)),
+            )
+        if BODY_KEYS[key] and value is not None:
+            fields[BODY_KEYS[key]] = value
+    to_kind, to = body.get("to_kind"), fields.get("to", "")
+    if not isinstance(to, str) or not (to or to_kind == "broadcast"):
+        raise InvalidInputError("from-json.to", to, "an address")
+    if to_kind == "broadcast" or to == "*":
+        if to_kind != "broadcast" or to not in ("", "*", "all"):
+            raise InvalidInputError("from-json.to", to, "`*`, with to_kind broadcast")
+        fields["to"] = "all"
+    elif to_kind == "channel" and not to.startswith("channel:"):
+        fields["to"] = "channel:" + to
+    elif to_kind not in (None, "worker", "logical_session", "channel"):
+        raise InvalidInputError(
+            "from-json.to_kind", to_kind, "worker, logical_session, channel or broadcast"
+        )
+    for key in ("text", "kind", "summary", "from_kind", "reply_to", "task_id"):
+        if key in fields and not isinstance(fields[key], str):
+            raise InvalidInputError(f"from-json.{key}", fields[key], "a text")
+    ttl = fields.get("ttl_s")
+    if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, (int, float))):
+        raise InvalidInputError("from-json.ttl_seconds", ttl, "a number of seconds")
+    return Draft(**fields)

@@ -1,0 +1,75 @@
+"""`vyane tick`: one call of a host. For Claude Code it is what the hooks run."""
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.core.calls import HookCall
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.hosts import claude_code, generic
+from vyane_cli.operations.dryrun import explain
+from vyane_cli.operations.generic import call_for_worker
+from vyane_cli.operations.tick import tick
+from vyane_cli.render.human import Screen
+from vyane_cli.runtime import Runtime
+
+
+def command(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Option(help="claude-code, or generic for one without hooks.")
+    ] = "claude-code",
+    worker: Annotated[
+        str, typer.Option(help="With generic: whose mail. Inside a session: own.")
+    ] = "",
+    event: Annotated[str, typer.Option(help="The event, when the payload does not say.")] = "",
+    rewake: Annotated[bool, typer.Option(help="As the asynchronous handler.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Print the plan; change nothing.")] = False,
+) -> None:
+    """Advance a session's mail: what a host's hook calls.
+
+    With `--host generic` it prints pending messages as text; they count as consumed at the next
+    call. With `--dry-run` it says what it would do.
+    """
+    state = state_of(context)
+    runtime = state.runtime
+    module: Any
+    if host == generic.NAME:
+        module, call = generic, call_for_worker(runtime, worker)
+    elif host == claude_code.NAME:
+        module, call = claude_code, _from_stdin(runtime, event, rewake)
+    else:
+        raise InvalidInputError("host", host, "claude-code or generic")
+    if dry_run:
+        told = explain(runtime, call, module)
+        state.show(told, lambda screen: _show_plan(screen, told))
+        return
+
+    def show(reply: Any) -> None:
+        out, _ = module.render(reply)
+        if out:
+            os.write(1, out)
+
+    tick(runtime, call, module, show, runtime.deadline())
+
+
+def _from_stdin(runtime: Runtime, event: str, rewake: bool) -> HookCall:
+    data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+    return claude_code.parse(data, runtime.environ, runtime.identify, event=event, rewake=rewake)
+
+
+def _show_plan(screen: Screen, told: dict[str, Any]) -> None:
+    screen.pairs([(key, told[key]) for key in ("event", "worker", "liveness") if told.get(key)])
+    for event in told["timeline"]:
+        screen.say(f"timeline: {event['kind']} {event['payload']}")
+    for change in told["mail"]:
+        screen.say(f"mail: {change['op']} {' '.join(change['ids'])} {change.get('rule', '')}")
+    for one in told["held"]:
+        screen.say(f"held: {one['id']} by {one['rule']}")
+    text = told["reply"].get("context") or told["reply"].get("wake") or told["reply"].get("text")
+    screen.say("prints: " + ("nothing" if not text else ""))
+    if text:
+        screen.body(text)

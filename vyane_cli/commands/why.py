@@ -1,0 +1,46 @@
+"""`vyane why`: each attempt to deliver a message, its rule, and the readings behind it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.operations.story import tell
+from vyane_cli.render.human import Screen, clock_time, span
+
+
+def command(
+    context: typer.Context,
+    message: Annotated[str, typer.Argument(help="The message's id, or six characters of it.")],
+) -> None:
+    """Explain why a message was, or was not, delivered."""
+    state = state_of(context)
+    told = tell(state.runtime, message)
+
+    def human(screen: Screen) -> None:
+        screen.heading(f"{told['id']}  {told['from_name']} → {told['to_id']}  ({told['lane']})")
+        screen.say(told["summary"])
+        screen.say("")
+        screen.table(
+            ("when", "what", "rule", "on what"),
+            [
+                (clock_time(one["at"]) if one["at"] else "", one["step"], one["rule"], _why(one))
+                for one in told["steps"]
+            ],
+        )
+        screen.say("")
+        screen.say(told["now"], "bold")
+
+    state.show(told, human)
+
+
+def _why(one: dict[str, Any]) -> str:
+    parts = [one["why"]] if "why" in one else []
+    parts += [f"{key.replace('_', ' ')} {value}" for key, value in one.get("readings", {}).items()]
+    if one.get("again_ms"):
+        parts.append(f"tried again in {span(one['again_ms'] / 1000)}")
+    if one.get("transport"):
+        parts.append(f"by {one['transport']}")
+    if one.get("evidence"):
+        parts.append(f"seen: {one['evidence']}")
+    return "; ".join(parts)

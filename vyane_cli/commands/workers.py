@@ -1,0 +1,116 @@
+"""`vyane workers`: who is there, what each does; register one by hand; rename."""
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.operations.liveness import describe_worker, list_workers
+from vyane_cli.operations.register import register_worker, rename_worker
+from vyane_cli.render.human import Screen, ago, safe
+
+app = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="List the workers: who is there, and what each does.",
+)
+
+
+@app.callback()
+def listing(
+    context: typer.Context,
+    session: Annotated[str, typer.Option(help="Only those of a logical session, vs-….")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Ended ones too.")] = False,
+) -> None:
+    """List the workers: who is there, and what each does."""
+    if context.invoked_subcommand is not None:
+        return
+    state = state_of(context)
+    rows = list_workers(state.runtime, session=session, everything=everything)
+    state.show(rows, lambda screen: show_workers(screen, rows))
+
+
+def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
+    """The table of workers."""
+    if not rows:
+        screen.say("no workers yet: a session registers itself when it starts", "dim")
+        screen.say("`vyane hooks install` sets that up; `vyane doctor` checks it", "dim")
+        return
+    screen.table(
+        ("name", "id", "does", "mail", "last sign", "reached by", "folder"),
+        [
+            (
+                row["name"],
+                row["id"],
+                "ambiguous" if row["ambiguous"] else row["liveness"],
+                row["pending"] or "",
+                ago(row["last_heartbeat"]),
+                " ".join(row["transports"]) or "—",
+                shorten(row["cwd"]),
+            )
+            for row in rows
+        ],
+    )
+
+
+def shorten(path: str) -> str:
+    """A path with the home folder as `~`."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
+
+
+@app.command("list")
+def list_command(
+    context: typer.Context,
+    session: Annotated[str, typer.Option(help="Only those of a logical session, vs-….")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Ended ones too.")] = False,
+) -> None:
+    """List the workers."""
+    state = state_of(context)
+    rows = list_workers(state.runtime, session=session, everything=everything)
+    state.show(rows, lambda screen: show_workers(screen, rows))
+
+
+@app.command("register")
+def register_command(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name: what others send to.")],
+    session_id: Annotated[str, typer.Option(help="Its host's session id; else a made one.")] = "",
+    cwd: Annotated[str, typer.Option(help="Its working folder; else this one.")] = "",
+    pid: Annotated[int, typer.Option(help="Its process, so that its end is noticed.")] = 0,
+    worker_type: Annotated[str, typer.Option("--type", help="What it runs.")] = "generic",
+) -> None:
+    """Register a worker of a host without hooks: it reads its mail with `tick --host generic`."""
+    state = state_of(context)
+    worker = register_worker(
+        state.runtime,
+        name,
+        session_id=session_id,
+        cwd=os.path.abspath(cwd or os.getcwd()),
+        pid=pid,
+        worker_type=worker_type,
+    )
+    data = describe_worker(state.runtime, worker)
+
+    def human(screen: Screen) -> None:
+        screen.say(f"{safe(worker.name)} is registered as {worker.id}")
+        if worker.generation > 1:
+            screen.say(f"generation {worker.generation}: mail of the former owner is offered once")
+        screen.say(f"its mail: vyane tick --host generic --worker {worker.id}", "dim")
+
+    state.show(data, human)
+
+
+@app.command("rename")
+def rename_command(
+    context: typer.Context,
+    worker: Annotated[str, typer.Argument(help="Its name, or the beginning of its id.")],
+    name: Annotated[str, typer.Argument(help="The new name.")],
+) -> None:
+    """Give a worker another name. Mail goes by id: none of it is affected."""
+    state = state_of(context)
+    renamed = rename_worker(state.runtime, worker, name)
+    data = describe_worker(state.runtime, renamed)
+    state.show(data, lambda screen: screen.say(f"{renamed.id} is {safe(renamed.name)} now"))

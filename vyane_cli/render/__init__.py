@@ -1,0 +1,1 @@
+"""Values to text: for a person, for a program."""

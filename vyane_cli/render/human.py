@@ -1,0 +1,135 @@
+"""Results for people: the only user of Rich. Plain text when it is not a terminal."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from vyane_cli.core.envelopes import neutralise
+
+STYLES = {
+    "busy": "yellow", "idle": "green", "exited": "dim", "unknown": "magenta",
+    "pending": "yellow", "delivered": "cyan", "consumed": "green", "expired": "dim",
+    "failed": "red", "control": "bold red", "direct": "cyan", "normal": "", "quiet": "dim",
+    "ok": "green", "FAIL": "bold red", "success": "green", "error": "red", "cancelled": "yellow",
+    "interrupted": "yellow", "RUNNING": "yellow", "IDLE": "green", "RELEASED": "dim",
+    "FAILED": "red", "COMPLETED": "green", "KILLED": "red", "STALE": "magenta",
+}  # fmt: skip
+"""The colour of a word, wherever it stands as a cell."""
+
+PLAIN_WIDTH = 240
+
+
+def safe(text: object) -> str:
+    """Text of others on one line: escape sequences and line ends made visible."""
+    return neutralise(str(text)).replace("\n", "⏎ ").replace("\t", " ")
+
+
+class Screen:
+    """Standard output, for a person."""
+
+    def __init__(self) -> None:
+        terminal = sys.stdout.isatty()
+        self.console = Console(
+            highlight=False,
+            emoji=False,
+            markup=False,
+            soft_wrap=not terminal,
+            width=None if terminal else PLAIN_WIDTH,
+            no_color=bool(os.environ.get("NO_COLOR")) or None,
+        )
+        self.terminal = terminal
+
+    def say(self, text: str, style: str = "") -> None:
+        """One sentence, or several lines, of our own."""
+        self.console.print(Text(text, style=style), soft_wrap=True)
+
+    def body(self, text: str) -> None:
+        """Text of others, with its lines kept."""
+        self.console.print(Text(neutralise(text)), soft_wrap=True)
+
+    def heading(self, text: str) -> None:
+        """A heading above what follows."""
+        self.console.print(Text(text, style="bold"))
+
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, last_wraps: bool = True
+    ) -> None:
+        """A table without lines; a cell that has a colour of its own gets it."""
+        table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(columns))
+        rows = list(rows)
+        width = max((len(row) for row in rows), default=len(columns))
+        for position in range(width):
+            name = columns[position] if position < len(columns) else ""
+            final = position == width - 1
+            table.add_column(
+                name,
+                no_wrap=not (final and last_wraps),
+                overflow="fold" if final and last_wraps else "ellipsis",
+            )
+        for row in rows:
+            table.add_row(*(cell(value) for value in row))
+        if self.terminal:
+            self.console.print(table)
+        else:
+            with self.console.capture() as captured:
+                self.console.print(table)
+            for line in captured.get().splitlines():
+                print(line.rstrip())
+
+    def pairs(self, pairs: Iterable[tuple[str, object]]) -> None:
+        """Names and values, one a line."""
+        self.table((), [(Text(name, style="dim"), value) for name, value in pairs])
+
+
+def cell(value: object) -> Text:
+    """One cell; None is empty."""
+    if isinstance(value, Text):
+        return value
+    text = "" if value is None else safe(value)
+    return Text(text, style=STYLES.get(text, ""))
+
+
+def ago(at_s: float | None, now_s: float | None = None) -> str:
+    """How long ago, in one unit."""
+    if not at_s:
+        return ""
+    age = max((time.time() if now_s is None else now_s) - at_s, 0)
+    return f"{span(age)} ago"
+
+
+def span(seconds: float) -> str:
+    """A duration in one unit that a person reads at a glance."""
+    for limit, divisor, unit in (
+        (1, 0.001, "ms"),
+        (90, 1, "s"),
+        (5400, 60, "min"),
+        (129600, 3600, "h"),
+    ):
+        if seconds < limit:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def clock_time(at_s: float) -> str:
+    """Local time of day, with the date when it is another day."""
+    then, now = time.localtime(at_s), time.localtime()
+    form = "%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S"
+    return time.strftime(form, then)
+
+
+def complain(message: str, hint: str, message_id: str = "") -> None:
+    """An error on stderr: what, and the next step."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    line = Text()
+    line.append("vyane: ", style="bold red")
+    line.append(neutralise(message))
+    console.print(line, soft_wrap=True)
+    if message_id:
+        console.print(Text(f"       id {message_id}"), soft_wrap=True)
+    if hint:
+        console.print(Text(f"       {neutralise(hint)}", style="dim"), soft_wrap=True)
