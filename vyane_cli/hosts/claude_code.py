@@ -5,16 +5,21 @@ reference". Whatever comes, parsing never raises: what cannot be read becomes an
 nothing, with the reason in `problem`.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.mailbox import Process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NAME = "claude-code"
 WORKER_TYPE = "claude"
@@ -39,7 +44,7 @@ EVENTS: Mapping[str, Event] = {
 
 MAIN_ONLY = frozenset({Event.PROMPT, Event.STOP, Event.STOP_FAILURE})
 NOTIFICATION = "<task-notification>"
-_ULID = re.compile(r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])")
+_ULID = r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"
 TRANSCRIPT_MAX = 16 * 1024 * 1024
 INTERRUPTED = "[Request interrupted by user"
 
@@ -56,6 +61,7 @@ def parse(
     """A hook call from its stdin payload and environment.
 
     `event` is what the guard was installed for: it stands in when the payload does not say.
+    `{}` is the payload of a call that the guard makes by itself.
     `host_pid` is the process above the guard, for a client that does not name itself.
     """
     payload, problem = _decode(data)
@@ -98,7 +104,7 @@ def parse(
     )
     if kind is Event.PROMPT and prompt:
         notified = prompt.startswith(NOTIFICATION)
-        named = tuple(dict.fromkeys(_ULID.findall(prompt[:40_000]))) if notified else ()
+        named = tuple(dict.fromkeys(re.findall(_ULID, prompt[:40_000]))) if notified else ()
         trigger = Trigger.HUMAN
         if notified:
             trigger = Trigger.WAKE if named and "<task-id>" not in prompt else Trigger.HOST

@@ -1,0 +1,384 @@
+"""Installing the hooks: the guard, the settings file with its links and mode, and the status."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vyane_cli.errors import InvalidInputError, StorageError
+from vyane_cli.hosts import claude_settings
+from vyane_cli.operations import hooks
+from vyane_cli.operations.hooks import Scope, State
+from vyane_cli.runtime import Runtime
+from vyane_cli.store import files
+
+TEXT = '{\n    "model": "x",\n    "hooks": {}\n}'
+
+
+@pytest.fixture
+def runtime(tmp_path) -> Runtime:
+    return Runtime(str(tmp_path / "vyane"))
+
+
+@pytest.fixture
+def settings(tmp_path) -> Path:
+    return tmp_path / "claude" / "settings.json"
+
+
+def install(runtime, path, **options) -> hooks.Change:
+    return hooks.install(runtime, claude_settings, str(path), **options)
+
+
+def uninstall(runtime, path, **options) -> hooks.Change:
+    return hooks.uninstall(runtime, claude_settings, str(path), **options)
+
+
+def written(text: str, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, newline="")
+    return path
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in folder.rglob("*")
+    }
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_install_makes_the_file_its_folder_and_the_guard(runtime, settings) -> None:
+    change = install(runtime, settings)
+    guard = Path(runtime.layout.guard)
+
+    assert change.changed
+    assert change.guard_changed
+    assert set(change.events) == {row.event for row in claude_settings.TABLE}
+    assert mode(guard) == 0o700
+    assert (mode(settings), mode(settings.parent)) == (0o600, 0o700)
+    found = claude_settings.find(settings.read_text())
+    assert {one.handler["command"] for one in found} == {str(guard)}
+
+
+def test_install_twice_changes_nothing_the_second_time(runtime, settings, monkeypatch) -> None:
+    install(runtime, settings, allow=True)
+    before = everything(settings.parent), Path(runtime.layout.guard).stat().st_ino
+    change = install(runtime, settings, allow=True)
+
+    assert not change.changed
+    assert not change.guard_changed
+    assert (everything(settings.parent), Path(runtime.layout.guard).stat().st_ino) == before
+
+
+def test_uninstall_gives_back_the_bytes_and_leaves_the_guard(runtime, settings) -> None:
+    written(TEXT, settings)
+    install(runtime, settings)
+    change = uninstall(runtime, settings)
+
+    assert change.changed
+    assert change.events == ()
+    assert settings.read_text() == TEXT
+    assert Path(runtime.layout.guard).exists()
+
+
+def test_uninstall_of_a_file_that_is_not_there_makes_none(runtime, settings) -> None:
+    assert not uninstall(runtime, settings).changed
+    assert not settings.exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
+@pytest.mark.parametrize("given", [0o600, 0o644, 0o640])
+def test_the_settings_file_keeps_its_mode_whatever_the_umask(
+    runtime, settings, given, umask
+) -> None:
+    written(TEXT, settings).chmod(given)
+    old = os.umask(umask)
+    try:
+        install(runtime, settings)
+    finally:
+        os.umask(old)
+
+    assert mode(settings) == given
+    assert mode(Path(runtime.layout.guard)) == 0o700
+
+
+def test_two_links_stay_and_only_the_real_file_is_replaced(runtime, tmp_path, monkeypatch) -> None:
+    """The folder between them is read-only, so nothing may be written beside either link."""
+    real = written(TEXT, tmp_path / "dotfiles" / "settings.json")
+    real.chmod(0o600)
+    between = tmp_path / "between" / "settings.json"
+    between.parent.mkdir()
+    between.symlink_to(real)
+    first = tmp_path / "claude" / "settings.json"
+    first.parent.mkdir()
+    first.symlink_to(between)
+    between.parent.chmod(0o500)
+    touched: list[str] = []
+    monkeypatch.setattr(files, "step", lambda _name, path: touched.append(path))
+    try:
+        install(runtime, first)
+    finally:
+        between.parent.chmod(0o700)
+
+    assert first.is_symlink()
+    assert between.is_symlink()
+    assert mode(real) == 0o600
+    assert len(claude_settings.find(real.read_text())) == len(claude_settings.TABLE)
+    assert [p.name for p in real.parent.iterdir()] == ["settings.json"]
+    beside = {os.path.dirname(path) for path in touched} - {os.path.dirname(str(tmp_path))}
+    assert str(between.parent) not in beside
+    assert str(first.parent) not in beside
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(runtime, tmp_path, settings) -> None:
+    target = tmp_path / "dotfiles" / "claude.json"
+    settings.parent.mkdir()
+    settings.symlink_to(target)
+    install(runtime, settings)
+
+    assert settings.is_symlink()
+    assert claude_settings.find(target.read_text())
+
+
+@pytest.mark.parametrize("verb", [install, uninstall])
+def test_a_dry_run_writes_nothing_and_shows_the_difference(
+    verb, runtime, settings, tmp_path
+) -> None:
+    written(TEXT, settings)
+    if verb is uninstall:
+        install(runtime, settings)
+    before = everything(tmp_path)
+    change = verb(runtime, settings, dry_run=True)
+
+    assert everything(tmp_path) == before
+    assert change.changed
+    sign = "+" if verb is install else "-"
+    assert f'\n{sign}        "Stop": [' in change.diff
+
+
+UNREADABLE = [
+    b"{",
+    b"[]",
+    b'{"hooks": 5}',
+    b'{"hooks": {"Stop": {}}}',
+    b'// mine\n{"a": 1}',
+    b'{"a": "\xff"}',
+    '{"a": 1}'.encode("utf-16"),
+]
+
+
+@pytest.mark.parametrize("data", UNREADABLE)
+def test_a_settings_file_that_cannot_be_read_is_left_alone(
+    data, runtime, settings, tmp_path
+) -> None:
+    written("", settings).write_bytes(data)
+    before = everything(tmp_path)
+    with pytest.raises(InvalidInputError, match=r"settings\.json, line 1"):
+        install(runtime, settings)
+
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["a folder", "below a file", "a loop of links"])
+def test_a_path_that_is_no_file_is_refused(kind, runtime, settings) -> None:
+    if kind == "a folder":
+        settings.mkdir(parents=True)
+    elif kind == "below a file":
+        settings.parent.write_text("")
+    else:
+        settings.parent.mkdir()
+        settings.symlink_to(settings)
+
+    with pytest.raises(StorageError):
+        install(runtime, settings)
+    assert not Path(runtime.layout.guard).exists()
+
+
+def test_what_the_host_wrote_in_between_is_not_lost(runtime, settings, monkeypatch) -> None:
+    written(TEXT, settings)
+    real, writes = claude_settings.add, ["", "", '{"model": "theirs"}']
+
+    def add(text, wanted, path):
+        if writes and (theirs := writes.pop(0)):
+            settings.write_text(theirs)
+        return real(text, wanted, path)
+
+    monkeypatch.setattr(claude_settings, "add", add)
+    writes.pop(0)
+    install(runtime, settings)
+
+    assert json.loads(settings.read_text())["model"] == "theirs"
+    assert claude_settings.find(settings.read_text())
+
+
+def test_the_rule_is_added_only_when_asked_and_removed_only_when_asked(runtime, settings) -> None:
+    assert not install(runtime, settings).allowed
+    assert install(runtime, settings, allow=True).allowed
+    assert uninstall(runtime, settings).allowed
+    assert not uninstall(runtime, settings, disallow=True).allowed
+    assert json.loads(settings.read_text()) == {}
+
+
+def test_the_interpreter_is_recorded_as_it_was_called(runtime, settings, tmp_path, monkeypatch):
+    """Resolved, the link in a virtual environment would lead out of the environment."""
+    link = tmp_path / "venv" / "bin" / "python"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(link))
+    install(runtime, settings)
+
+    assert f"python='{link}'" in Path(runtime.layout.guard).read_text()
+
+
+def test_an_install_by_another_interpreter_replaces_the_guard(runtime, settings, monkeypatch):
+    install(runtime, settings)
+    monkeypatch.setattr(sys, "executable", "/elsewhere/python")
+    change = install(runtime, settings)
+
+    assert change.guard_changed
+    assert not change.changed
+    assert "python='/elsewhere/python'" in Path(runtime.layout.guard).read_text()
+
+
+def test_two_roots_share_a_settings_file(runtime, settings, tmp_path) -> None:
+    other = Runtime(str(tmp_path / "other root"))
+    install(other, settings)
+    first = settings.read_text()
+    change = install(runtime, settings)
+
+    assert change.foreign == (other.layout.guard,)
+    assert uninstall(runtime, settings).changed
+    assert settings.read_text() == first
+
+
+def test_a_root_that_no_settings_file_can_name_is_refused(settings, tmp_path) -> None:
+    runtime = Runtime(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+
+    with pytest.raises(InvalidInputError):
+        install(runtime, settings)
+
+
+# --- where the files are ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scope, environ, path",
+    [
+        (Scope.USER, {"HOME": "/h"}, "/h/.claude/settings.json"),
+        (Scope.USER, {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}, "/c/settings.json"),
+        (Scope.USER, {"HOME": "/h", "CLAUDE_CONFIG_DIR": ""}, "/h/.claude/settings.json"),
+        (Scope.PROJECT, {"CLAUDE_CONFIG_DIR": "/c"}, "/w/.claude/settings.json"),
+        (Scope.LOCAL, {"CLAUDE_CONFIG_DIR": "/c"}, "/w/.claude/settings.local.json"),
+    ],
+)
+def test_a_scope_has_its_file(scope, environ, path) -> None:
+    assert hooks.settings_path(scope, environ, "/w") == path
+
+
+# --- status -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def states(runtime, folder) -> dict[Scope, State]:
+    status = hooks.status(runtime, claude_settings, str(folder))
+    return {one.scope: one.state for one in status.scopes}
+
+
+def test_status_tells_for_each_scope_what_is_installed(project, tmp_path) -> None:
+    runtime = Runtime(str(tmp_path / "vyane"))
+    user = tmp_path / "claude" / "settings.json"
+    assert set(states(runtime, project).values()) == {State.ABSENT}
+
+    install(runtime, user)
+    install(Runtime(str(tmp_path / "other")), project / ".claude" / "settings.json")
+    written("{", project / ".claude" / "settings.local.json")
+    assert states(runtime, project) == {
+        Scope.USER: State.INSTALLED,
+        Scope.PROJECT: State.FOREIGN,
+        Scope.LOCAL: State.UNREADABLE,
+    }
+
+    value = json.loads(user.read_text())
+    del value["hooks"]["Stop"]
+    value |= {"enabledPlugins": {"vyane@local": True}, "disableAllHooks": True}
+    user.write_text(json.dumps(value))
+    (first, *_) = hooks.status(runtime, claude_settings, str(project)).scopes
+    assert (first.state, first.missing) == (State.PARTLY, ("Stop",))
+    assert first.plugins == ("vyane@local",)
+    assert first.off
+
+
+def test_status_runs_the_guard_and_says_what_is_wrong_with_it(project, tmp_path, monkeypatch):
+    runtime = Runtime(str(tmp_path / "vyane"))
+    guard = Path(runtime.layout.guard)
+    assert not hooks.guard_status(runtime).present
+
+    install(runtime, tmp_path / "claude" / "settings.json")
+    status = hooks.status(runtime, claude_settings, str(project))
+    assert status.guard == hooks.GuardStatus(str(guard), True, True, True, hooks.PROTOCOL, True, "")
+    assert status.live
+
+    guard.write_text(guard.read_text().replace(f"guard {hooks.PROTOCOL} ready", "guard 99 ready"))
+    seen = hooks.guard_status(runtime)
+    assert (seen.current, seen.protocol, seen.works) == (False, 99, False)
+
+    guard.write_text(guard.read_text().replace(sys.executable, "/nowhere/python"))
+    seen = hooks.guard_status(runtime)
+    assert (seen.protocol, seen.works) == (None, False)
+    assert seen.detail
+
+    guard.chmod(0o600)
+    if not os.access(guard, os.X_OK):
+        assert not hooks.guard_status(runtime).executable
+
+
+def test_status_names_an_interpreter_that_does_not_find_vyane(runtime, settings, tmp_path) -> None:
+    install(runtime, settings)
+    guard = Path(runtime.layout.guard)
+    text = guard.read_text()
+    (package,) = [line for line in text.splitlines() if line.startswith("package=")]
+    guard.write_text(text.replace(package, f"package='{tmp_path}'"))
+
+    assert "No module named 'vyane_cli'" in hooks.guard_status(runtime).detail
+
+
+def test_status_writes_nothing(project, tmp_path) -> None:
+    runtime = Runtime(str(tmp_path / "vyane"))
+    install(runtime, tmp_path / "claude" / "settings.json")
+    before = everything(tmp_path)
+    hooks.status(runtime, claude_settings, str(project))
+
+    assert everything(tmp_path) == before
+
+
+# --- the real guard -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", sorted({row.event for row in claude_settings.TABLE}))
+def test_the_installed_guard_ends_with_0_on_every_event(event, runtime, settings) -> None:
+    install(runtime, settings)
+    payload = json.dumps({"session_id": "s-1", "hook_event_name": event})
+    done = subprocess.run(
+        [runtime.layout.guard, event],
+        input=payload,
+        env={"PATH": os.environ["PATH"], "CLAUDE_CODE_SESSION_ID": "s-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,44 @@
+"""`vyane uninstall`: leave no trace, in the order that harms no open session."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.commands.workers import shorten
+from vyane_cli.hosts import claude_settings
+from vyane_cli.operations.identity import require_person, whoami
+from vyane_cli.operations.removal import remove_all
+from vyane_cli.render.human import Screen
+
+
+def command(
+    context: typer.Context,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Remove the state too: messages, timelines, everything.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Disconnect every host; with --purge remove the state folder as well.
+
+    The settings entries go first. Open sessions may call the guard for a moment longer, so the
+    state goes two seconds later.
+    """
+    state = state_of(context)
+    runtime = state.runtime
+    require_person(runtime, whoami(runtime), "uninstall vyane")
+    if purge and not yes:
+        typer.confirm(f"remove {runtime.layout.root} with every message in it?", abort=True)
+    done = remove_all(runtime, claude_settings, os.getcwd(), purge=purge)
+
+    def human(screen: Screen) -> None:
+        for path in done["settings"]:
+            screen.say(f"{shorten(path)}: vyane's entries are out")
+        if done["purged"]:
+            screen.say(f"{shorten(done['home'])}: removed")
+        else:
+            screen.say(f"the state stays in {shorten(done['home'])}; --purge removes it", "dim")
+        screen.say("the program itself: pip uninstall vyane (or pipx uninstall vyane)", "dim")
+
+    state.show(done, human)

@@ -1,0 +1,220 @@
+"""vyane's entries in a settings file of Claude Code: text → text, nothing else is disturbed.
+
+The file is the user's, so every byte outside these entries stays as it is (`json_text`). What
+`add` has put in, `remove` takes out again, with the lists and objects that `add` had to make.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vyane_cli.hosts.json_text import (
+    Chain,
+    Node,
+    append,
+    delete,
+    effective,
+    index_of,
+    list_at,
+    members,
+    refused,
+    scan,
+)
+
+GUARD = "/hooks/claude-code/guard"
+RULE = "Bash(vyane:*)"
+"""The permission rule that lets an agent run vyane without a question."""
+
+DAY_S = 86400
+
+
+class Entry(NamedTuple):
+    """One handler of one event; `matcher` is that of its group."""
+
+    event: str
+    matcher: str | None
+    handler: Mapping[str, Any]
+
+
+class Row(NamedTuple):
+    """One handler that vyane installs."""
+
+    event: str
+    rewake: bool = False  # runs in the background, and its exit 2 starts a turn
+    timeout_s: int | None = None
+    matcher: str | None = None
+
+
+# fmt: off
+TABLE = (
+    Row("SessionStart", timeout_s=30),
+    Row("SessionStart", rewake=True, timeout_s=DAY_S),
+    Row("CwdChanged", timeout_s=10),
+    Row("CwdChanged", rewake=True, timeout_s=DAY_S),
+    Row("UserPromptSubmit", timeout_s=10),
+    Row("PreToolUse", timeout_s=10),
+    Row("PostToolBatch", timeout_s=10),
+    Row("Stop", timeout_s=30),
+    Row("StopFailure", timeout_s=10),
+    Row("SessionEnd"),  # the host's own 1.5 s: a longer one would hold up the end
+    Row("FileChanged", rewake=True, timeout_s=DAY_S),
+    Row("Notification", rewake=True, timeout_s=DAY_S, matcher="idle_prompt"),
+)
+# fmt: on
+
+
+def entries(guard: str) -> tuple[Entry, ...]:
+    """The table for this guard, in exec form (`args`): no shell reads the path."""
+    found = []
+    for row in TABLE:
+        args = [row.event, "rewake"] if row.rewake else [row.event]
+        handler: dict[str, Any] = {"type": "command", "command": guard, "args": args}
+        if row.rewake:
+            handler["asyncRewake"] = True
+        if row.timeout_s is not None:
+            handler["timeout"] = row.timeout_s
+        found.append(Entry(row.event, row.matcher, handler))
+    return tuple(found)
+
+
+def groups_of(event: Sequence[Entry]) -> list[dict[str, Any]]:
+    """An event's entries as its list in the file holds them: one group for each matcher."""
+    groups: dict[str | None, list[Mapping[str, Any]]] = {}
+    for one in event:
+        groups.setdefault(one.matcher, []).append(one.handler)
+    return [
+        ({} if matcher is None else {"matcher": matcher}) | {"hooks": handlers}
+        for matcher, handlers in groups.items()
+    ]
+
+
+# --- reading -----------------------------------------------------------------------------
+
+
+def find(text: str, path: str = "settings.json") -> tuple[Entry, ...]:
+    """The entries of vyane that are in force, of every state root, in their order."""
+    hooks = effective(scan(text, path), "hooks")
+    found = []
+    for event, groups in members(hooks).items():
+        for group in groups.items if groups.kind == "[" else ():
+            one = members(group)
+            matcher = one["matcher"].value(text) if "matcher" in one else None
+            handlers = one.get("hooks")
+            for handler in handlers.items if handlers and handlers.kind == "[" else ():
+                value = handler.value(text) if handler.kind == "{" else {}
+                if str(value.get("command")).endswith(GUARD):
+                    found.append(Entry(event, matcher, value))
+    return tuple(found)
+
+
+def allows(text: str, path: str = "settings.json") -> bool:
+    """Whether the permission rule is there."""
+    rules = effective(scan(text, path), "permissions", "allow")
+    return rules is not None and RULE in [rule.value(text) for rule in rules.items]
+
+
+def hooks_are_off(text: str, path: str = "settings.json") -> bool:
+    """Whether this file turns every hook off (`disableAllHooks`)."""
+    off = effective(scan(text, path), "disableAllHooks")
+    return off is not None and off.value(text) is True
+
+
+def plugins(text: str, path: str = "settings.json") -> tuple[str, ...]:
+    """The plugins of vyane that this file turns on, as `vyane@MARKETPLACE`."""
+    enabled = members(effective(scan(text, path), "enabledPlugins"))
+    return tuple(
+        name
+        for name, node in enabled.items()
+        if name.startswith("vyane@") and node.value(text) not in (False, None)
+    )
+
+
+# --- editing -----------------------------------------------------------------------------
+
+
+def add(text: str, wanted: Sequence[Entry], path: str = "settings.json") -> str:
+    """`text` with these entries in force, each once; unchanged when they are.
+
+    An entry of the same command that is not among them (an older one) goes; other roots' stay.
+    Raises InvalidInputError, which names the place, for a file that cannot be edited safely.
+    """
+    commands = {one.handler["command"] for one in wanted}
+    events = dict.fromkeys(one.event for one in wanted)
+    for event in events:
+        list_at(text, ("hooks", event), path)  # raises, before anything is cut
+    present = [one for one in find(text, path) if one.handler["command"] in commands]
+    settled = {one for one in events if _agree(_of(present, one), _of(wanted, one))}
+
+    def is_old(event: str, handler: Mapping[str, Any]) -> bool:
+        return handler.get("command") in commands and event not in settled
+
+    text = _cut(text, path, is_old)
+    for event in events:
+        if event not in settled:
+            for group in groups_of(_of(wanted, event)):
+                text = append(text, ("hooks", event), group, path)
+    return text
+
+
+def remove(
+    text: str, is_ours: Callable[[Mapping[str, Any]], bool], path: str = "settings.json"
+) -> str:
+    """`text` without the handlers that are ours, and without what `add` had made around them."""
+    return _cut(text, path, lambda _event, handler: is_ours(handler))
+
+
+def allow(text: str, path: str = "settings.json") -> str:
+    """`text` with the permission rule; unchanged when it is there."""
+    list_at(text, ("permissions", "allow"), path)
+    return text if allows(text, path) else append(text, ("permissions", "allow"), RULE, path)
+
+
+def disallow(text: str, path: str = "settings.json") -> str:
+    """`text` without the permission rule."""
+    while allows(text, path):
+        node = scan(text, path)
+        chain: Chain = []
+        for name in ("permissions", "allow"):
+            index = index_of(node, name)
+            chain.append((node, index))
+            node = node.items[index]
+        rules = [rule.value(text) for rule in node.items]
+        text = delete(text, [*chain, (node, rules.index(RULE))])
+    return text
+
+
+def _of(found: Sequence[Entry], event: str) -> list[Entry]:
+    return [one for one in found if one.event == event]
+
+
+def _agree(found: list[Entry], wanted: list[Entry]) -> bool:
+    """Whether both hold the same, in whatever order."""
+    return len(found) == len(wanted) and all(found.count(o) == wanted.count(o) for o in wanted)
+
+
+def _cut(text: str, path: str, ours: Callable[[str, Mapping[str, Any]], bool]) -> str:
+    hooks = effective(scan(text, path), "hooks")
+    if hooks is not None and hooks.kind != "{":
+        raise refused(text, hooks.start, path, "an object, as hooks must be")
+    while (chain := _first(text, path, ours)) is not None:
+        text = delete(text, chain)
+    return text
+
+
+def _first(text: str, path: str, ours: Callable[[str, Mapping[str, Any]], bool]) -> Chain | None:
+    """The way to the first handler that is ours, through repeated names too."""
+    root = scan(text, path)
+    for h, hooks in _named(root, "hooks"):
+        for e, groups in enumerate(hooks.items if hooks.kind == "{" else ()):
+            for g, group in enumerate(groups.items if groups.kind == "[" else ()):
+                for m, handlers in _named(group, "hooks"):
+                    for i, handler in enumerate(handlers.items if handlers.kind == "[" else ()):
+                        if handler.kind == "{" and ours(hooks.names[e], handler.value(text)):
+                            chain = [(root, h), (hooks, e), (groups, g)]
+                            if len(handlers.items) == group.names.count("hooks") == 1:
+                                return chain  # the whole group
+                            return [*chain, (group, m), (handlers, i)]
+    return None
+
+
+def _named(node: Node, name: str) -> Iterator[tuple[int, Node]]:
+    return ((index, node.items[index]) for index, one in enumerate(node.names) if one == name)

@@ -1,0 +1,339 @@
+"""Edits of a JSON text that leave every other byte as it is.
+
+`scan` finds where each value stands; `append` and `delete` insert and cut there. Strict JSON
+(RFC 8259); of a name that occurs twice the last one counts. No library on PyPI with users does
+this for strict JSON (2026-11); the stdlib's decoder gives no places.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from vyane_cli.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and where it stands: `text[start:end]`. Names are those of an object's items."""
+
+    start: int
+    end: int
+    kind: str  # the first character: { [ " or that of a number or word
+    items: "tuple[Node, ...]" = ()
+    names: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()  # where each item begins: its name, in an object
+
+    def value(self, text: str) -> Any:
+        """The value as Python has it."""
+        return json.loads(text[self.start : self.end], parse_int=_number)
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) < 20 else float(digits)  # Python refuses very long ones
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
+_PLAIN = re.compile(
+    r"(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![\w.+-])"
+)
+DEPTH_MAX = 200
+
+
+def scan(text: str, path: str = "settings.json") -> Node:
+    """The places of all values; InvalidInputError for what is not one JSON object.
+
+    A text with nothing in it is an empty object, as it is for the host.
+    """
+    if is_blank(text):
+        return Node(len(text), len(text), "{")
+    root = _Scanner(text, path).document()
+    if root.kind != "{":
+        raise refused(text, root.start, path, "a JSON object")
+    return root
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing but white space, or a byte order mark."""
+    return not text.strip("\ufeff \t\r\n")
+
+
+def refused(text: str, at: int, path: str, expected: str) -> InvalidInputError:
+    """The error that names file, line and column, and what was expected there."""
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    rest = text[at : at + 24].split("\n")[0].rstrip("\r")
+    return InvalidInputError(
+        f"{path}, line {line}, column {column}",
+        rest or "the end of the line",
+        expected,
+        hint="nothing was written: mend the file, then run the same command again",
+        slug="settings-unreadable",
+    )
+
+
+class _Scanner:
+    """One pass over a JSON text."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text, self.path = text, path
+
+    def document(self) -> Node:
+        root = self.value(self.skip(1 if self.text.startswith("\ufeff") else 0), 0)
+        end = self.skip(root.end)
+        if end != len(self.text):
+            raise self.error(end, "the end of the file")
+        return root
+
+    def error(self, at: int, expected: str) -> InvalidInputError:
+        return refused(self.text, at, self.path, expected)
+
+    def skip(self, at: int) -> int:
+        match = _SPACE.match(self.text, at)
+        assert match is not None
+        return match.end()
+
+    def value(self, at: int, depth: int) -> Node:
+        first = self.text[at : at + 1]
+        if depth > DEPTH_MAX:
+            raise self.error(at, f"at most {DEPTH_MAX} levels deep")
+        if first in ("{", "["):
+            return self.container(at, first, depth)
+        match = (_STRING if first == '"' else _PLAIN).match(self.text, at)
+        if match is None:
+            raise self.error(at, "a JSON value")
+        return Node(at, match.end(), first)
+
+    def container(self, start: int, kind: str, depth: int) -> Node:
+        closer = "}" if kind == "{" else "]"
+        items: list[Node] = []
+        names: list[str] = []
+        starts: list[int] = []
+        at = self.skip(start + 1)
+        if self.text[at : at + 1] == closer:
+            return Node(start, at + 1, kind)
+        while True:
+            starts.append(at)
+            if kind == "{":
+                match = _STRING.match(self.text, at)
+                if match is None:
+                    raise self.error(at, "a name in double quotes")
+                names.append(json.loads(match[0]))
+                at = self.skip(match.end())
+                if self.text[at : at + 1] != ":":
+                    raise self.error(at, "a colon")
+                at = self.skip(at + 1)
+            items.append(self.value(at, depth + 1))
+            at = self.skip(items[-1].end)
+            after = self.text[at : at + 1]
+            if after == closer:
+                return Node(start, at + 1, kind, tuple(items), tuple(names), tuple(starts))
+            if after != ",":
+                raise self.error(at, f"a comma or {closer}")
+            at = self.skip(at + 1)
+
+
+def members(node: Node | None) -> dict[str, Node]:
+    """An object's values by name; nothing for other kinds."""
+    return dict(zip(node.names, node.items, strict=True)) if node and node.kind == "{" else {}
+
+
+def index_of(node: Node, name: str) -> int:
+    """Where the value of that name is, the last one; it is there."""
+    return len(node.names) - 1 - node.names[::-1].index(name)
+
+
+def effective(root: Node, *names: str) -> Node | None:
+    """The value under these names, one inside the other."""
+    node: Node | None = root
+    for name in names:
+        node = members(node).get(name)
+    return node
+
+
+def list_at(text: str, names: tuple[str, str], path: str) -> Node | None:
+    """The list in an object in the root, if both are there; InvalidInputError for other kinds."""
+    root = scan(text, path)
+    for depth, kind, expected in ((1, "{", "an object"), (2, "[", "a list")):
+        node = effective(root, *names[:depth])
+        if node is None:
+            return None
+        if node.kind != kind:
+            raise refused(
+                text, node.start, path, f"{expected}, as {'.'.join(names[:depth])} must be"
+            )
+    return node
+
+
+Chain: TypeAlias = list[tuple[Node, int]]
+"""From the root down: a container, and which of its items is meant."""
+
+
+def delete(text: str, chain: Chain) -> str:
+    """Cut the item at the end of the chain, and each container that this empties.
+
+    Except one that `append` found empty: that one is empty again. Never the root.
+    """
+    *above, (container, index) = chain
+    starts, items = container.starts, container.items
+    if len(items) > 1:
+        if index == 0:
+            return text[: starts[0]] + text[starts[1] :]
+        return text[: items[index - 1].end] + text[items[index].end :]
+    leading = text[container.start + 1 : starts[0]]
+    trailing = text[items[0].end : container.end - 1]
+    usual = _is_usual(leading, trailing)
+    if usual and above:
+        return delete(text, above)
+    within = "" if usual or _was_bare(leading, trailing) else leading
+    return text[: container.start + 1] + within + text[container.end - 1 :]
+
+
+def _is_usual(leading: str, trailing: str) -> bool:
+    """Whether a container is laid out as `append` lays out one that was missing.
+
+    An empty one that was there gets another layout (`_fill`), and so outlives a removal.
+    """
+    return leading == trailing == "" or (
+        leading.startswith(("\n", "\r\n"))
+        and trailing.startswith(("\n", "\r\n"))
+        and leading != trailing
+        and leading.startswith(trailing)
+    )
+
+
+def _was_bare(leading: str, trailing: str) -> bool:
+    """Whether a container was `{}` or `[]` before its items came, each on a line of its own."""
+    return "\n" in leading and not trailing
+
+
+# --- inserting -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a file is laid out."""
+
+    newline: str
+    unit: str  # one level of indentation
+    colon: str
+    comma: str  # between items on one line
+
+    def render(self, value: object, indent: str | None) -> str:
+        """A value; `indent` is that of its line, None for all on one line."""
+        if isinstance(value, dict):
+            parts = [
+                json.dumps(name, ensure_ascii=False)
+                + self.colon
+                + self.render(one, self.deeper(indent))
+                for name, one in value.items()
+            ]
+            return self.enclose("{", parts, "}", indent)
+        if isinstance(value, list):
+            # the words of a command stay on its line
+            flat = all(isinstance(one, str) for one in value)
+            inner = None if flat else indent
+            parts = [self.render(one, self.deeper(inner)) for one in value]
+            return self.enclose("[", parts, "]", inner)
+        return json.dumps(value, ensure_ascii=False)
+
+    def deeper(self, indent: str | None) -> str | None:
+        """The indentation of what stands inside."""
+        return None if indent is None else indent + self.unit
+
+    def enclose(self, opener: str, parts: list[str], closer: str, indent: str | None) -> str:
+        """The parts in brackets."""
+        if indent is None:
+            return opener + self.comma.join(parts) + closer
+        inside = self.newline + indent + self.unit
+        return opener + inside + ("," + inside).join(parts) + self.newline + indent + closer
+
+
+def _style(text: str, root: Node) -> Style:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    colon = ": "
+    if root.names:
+        name = _STRING.match(text, root.starts[0])
+        assert name is not None
+        between = text[name.end() : root.items[0].start]
+        colon = between if not between.strip(" \t:") else ": "
+    return Style(newline, _unit(text, root), colon, "," if colon == ":" else ", ")
+
+
+def _unit(text: str, root: Node) -> str:
+    """One level of indentation: the first that is found, outside in."""
+    level = [root]
+    while level:
+        for node in filter(lambda one: one.items, level):
+            inner = _indent(text[node.start + 1 : node.starts[0]])
+            outer = _indent(text[node.items[-1].end : node.end - 1])
+            if inner and outer is not None and inner.startswith(outer) and inner != outer:
+                return inner[len(outer) :]
+        level = [item for node in level for item in node.items]
+    return "  "
+
+
+def _indent(space: str) -> str | None:
+    """The indentation of the line that this white space ends in; None if it holds no line end."""
+    return space[space.rindex("\n") + 1 :] if "\n" in space else None
+
+
+def append(text: str, names: tuple[str, str], item: object, path: str) -> str:
+    """Put an item at the end of a list in an object in the root, and make what is missing."""
+    if is_blank(text):
+        text = text.strip(" \t\r\n") + "{}\n"
+    root = scan(text, path)
+    style = _style(text, root)
+    node, left = root, [*names]
+    indent: str | None = ""  # of the line that the container stands on; None: on its parent's
+    while left and left[0] in node.names:
+        index = index_of(node, left.pop(0))
+        indent = _item_indent(text, node, index)
+        node = node.items[index]
+    value: object = [item] if left else item
+    for name in reversed(left[1:]):
+        value = {name: value}
+    prefix = json.dumps(left[0]) + style.colon if left else ""
+    if not node.items:
+        return _fill(text, node, prefix, value, style, indent)
+    own = _item_indent(text, node, len(node.items) - 1)
+    lead = style.comma if own is None else "," + style.newline + own
+    at = node.items[-1].end
+    return text[:at] + lead + prefix + style.render(value, own) + text[at:]
+
+
+def _item_indent(text: str, node: Node, index: int) -> str | None:
+    """The indentation of one item of a container; None where it shares a line."""
+    before = node.items[index - 1].end if index else node.start + 1
+    return _indent(text[before : node.starts[index]].rpartition(",")[2])
+
+
+def _fill(
+    text: str, node: Node, prefix: str, value: object, style: Style, indent: str | None
+) -> str:
+    """Put the first item into an empty container that is there.
+
+    What comes after the item is chosen so that the layout is not usual: by that `delete` knows
+    that the container was there, and which white space it held. `{}` alone in a file is laid out
+    as usual.
+    """
+    leading = text[node.start + 1 : node.end - 1]
+    closing = "" if indent is None else style.newline + indent
+    if leading:
+        closing = next(
+            one
+            for one in (closing, "", " ")
+            if not _is_usual(leading, one) and not _was_bare(leading, one)
+        )
+    elif indent is None:
+        closing = " "
+    else:
+        leading = closing + style.unit
+        if text[: node.start].strip("\ufeff \t\r\n"):
+            closing = ""
+    own = _indent(leading)
+    if own is None:
+        own = style.deeper(indent)
+    inside = leading + prefix + style.render(value, own) + closing
+    return text[: node.start + 1] + inside + text[node.end - 1 :]

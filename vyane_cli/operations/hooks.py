@@ -1,0 +1,431 @@
+"""Hooks: put the guard and its entries where the host finds them, take them out, look at them.
+
+The entries are written by the host's own module (`hosts/claude_settings.py`), which a command
+hands in as `HostSettings`. The guard is written before the entries that name it, and outlives
+them: an open session may still call it.
+"""
+
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from vyane_cli.errors import ConflictError, InvalidInputError, StorageError, VyaneError
+from vyane_cli.runtime import Runtime
+from vyane_cli.store import files, templates
+from vyane_cli.store.locks import Kind
+
+PROTOCOL = 1
+"""The form of the call between guard and tick; status names a guard of another one."""
+
+CHECK_S = 10.0
+
+
+class HostEntry(Protocol):
+    """A handler of an event, as the host's module has it."""
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+
+    @property
+    def handler(self) -> Mapping[str, Any]:
+        """What stands in the file."""
+
+
+class HostSettings(Protocol):
+    """The pure functions on a host's settings text; `path` is for their errors."""
+
+    RULE: str
+
+    def entries(self, guard: str, /) -> Sequence[HostEntry]:
+        """What is to be installed for this guard."""
+
+    def add(self, text: str, wanted: Any, path: str, /) -> str:
+        """The text with these entries."""
+
+    def remove(self, text: str, is_ours: Callable[[Mapping[str, Any]], bool], path: str, /) -> str:
+        """The text without these handlers."""
+
+    def find(self, text: str, path: str, /) -> Sequence[HostEntry]:
+        """Vyane's entries, of every state root."""
+
+    def allow(self, text: str, path: str, /) -> str:
+        """The text with the permission rule."""
+
+    def disallow(self, text: str, path: str, /) -> str:
+        """The text without the permission rule."""
+
+    def allows(self, text: str, path: str, /) -> bool:
+        """Whether the permission rule is there."""
+
+    def hooks_are_off(self, text: str, path: str, /) -> bool:
+        """Whether the file turns all hooks off."""
+
+    def plugins(self, text: str, path: str, /) -> Sequence[str]:
+        """Vyane's plugins that the file turns on."""
+
+
+class Scope(Enum):
+    """Whose sessions a settings file is for."""
+
+    USER = "user"
+    PROJECT = "project"
+    LOCAL = "local"
+
+
+class State(Enum):
+    """What a settings file has of vyane."""
+
+    INSTALLED = "installed"
+    PARTLY = "partly"  # some entries are missing, or are those of another version
+    FOREIGN = "foreign"  # only entries of other state roots
+    ABSENT = "absent"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an install or uninstall did to a settings file, or would do in a dry run."""
+
+    path: str
+    guard: str
+    dry_run: bool
+    changed: bool  # the settings file
+    guard_changed: bool
+    events: tuple[str, ...]  # those that have vyane's entries now
+    rule: str  # the permission rule
+    allowed: bool  # whether it is there now
+    diff: str  # of the settings file, unified; empty when nothing changes
+    foreign: tuple[str, ...] = ()  # guards of other state roots, left alone
+
+
+@dataclass(frozen=True, slots=True)
+class GuardStatus:
+    """The guard, and whether a call of it reaches vyane."""
+
+    path: str
+    present: bool = False
+    executable: bool = False
+    current: bool = False  # just as this vyane writes it
+    protocol: int | None = None
+    works: bool = False  # its interpreter started, and found vyane
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeStatus:
+    """One settings file."""
+
+    scope: Scope
+    path: str
+    state: State
+    missing: tuple[str, ...] = ()  # events without their entries
+    foreign: tuple[str, ...] = ()  # guards of other state roots
+    plugins: tuple[str, ...] = ()
+    allowed: bool = False
+    off: bool = False  # the file turns all hooks off
+    detail: str = ""  # why it is unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """All that `hooks status` looks at."""
+
+    guard: GuardStatus
+    scopes: tuple[ScopeStatus, ...]
+    live: bool = field(init=False)  # by a file or a plugin, hooks run in some session
+
+    def __post_init__(self) -> None:
+        on = [one for one in self.scopes if one.state is State.INSTALLED or one.plugins]
+        off = any(one.off for one in self.scopes)
+        object.__setattr__(self, "live", bool(on) and self.guard.works and not off)
+
+
+def settings_path(scope: Scope, environ: Mapping[str, str], folder: str) -> str:
+    """The settings file of a scope; `folder` is the one that the project's files lie in."""
+    if scope is Scope.PROJECT:
+        return os.path.join(folder, ".claude", "settings.json")
+    if scope is Scope.LOCAL:
+        return os.path.join(folder, ".claude", "settings.local.json")
+    config = environ.get("CLAUDE_CONFIG_DIR")
+    if not config:
+        home = environ.get("HOME") or os.path.expanduser("~")
+        config = os.path.join(home, ".claude")
+    return os.path.join(os.path.abspath(config), "settings.json")
+
+
+# --- install and uninstall --------------------------------------------------------------------
+
+
+def install(
+    runtime: Runtime,
+    host: HostSettings,
+    path: str,
+    *,
+    allow: bool = False,
+    dry_run: bool = False,
+) -> Change:
+    """Write the guard, then its entries into the settings file. Both durable on return.
+
+    A second call changes nothing. A crash leaves a guard that nobody calls, or all of it. Raises
+    InvalidInputError for a settings file that cannot be edited safely, before anything is written.
+    """
+    guard = command(runtime)
+    wanted = host.entries(guard)
+
+    def change(text: str) -> str:
+        text = host.add(text, wanted, path)
+        return host.allow(text, path) if allow else text
+
+    before, after = _rewrite(path, change, dry_run=True)  # raises for a file that we cannot edit
+    guard_changed = install_guard(runtime, dry_run=dry_run)
+    if not dry_run and before != after:
+        with runtime.held((Kind.CONFIG, "")):
+            before, after = _rewrite(path, change, dry_run=False)
+    return _report(host, guard, path, before, after, guard_changed=guard_changed, dry_run=dry_run)
+
+
+def uninstall(
+    runtime: Runtime,
+    host: HostSettings,
+    path: str,
+    *,
+    disallow: bool = False,
+    dry_run: bool = False,
+) -> Change:
+    """Take this state root's entries out of the settings file; durable on return.
+
+    The guard stays. The permission rule stays, unless `disallow`: it may be the user's own.
+    """
+    guard = command(runtime)
+
+    def change(text: str) -> str:
+        text = host.remove(text, lambda handler: handler.get("command") == guard, path)
+        return host.disallow(text, path) if disallow else text
+
+    before, after = _rewrite(path, change, dry_run=True)
+    if not dry_run and before != after:
+        with runtime.held((Kind.CONFIG, "")):
+            before, after = _rewrite(path, change, dry_run=False)
+    return _report(host, guard, path, before, after, guard_changed=False, dry_run=dry_run)
+
+
+def install_guard(runtime: Runtime, *, dry_run: bool = False) -> bool:
+    """Write the guard, and the `vyane` that a plugin finds beside it; whether one changed.
+
+    By rename, so that a running guard is never half of one. The interpreter is recorded as it was
+    called, not resolved: the link in a virtual environment is what makes it that environment's.
+    """
+    command(runtime)  # raises for a root that cannot be named in a settings file
+    changed = False
+    for name in ("guard", "vyane"):
+        path, data = _beside_guard(runtime, name), rendered(runtime, name)
+        if _read(path) == data and os.stat(path).st_mode & 0o777 == 0o700:
+            continue
+        changed = True
+        if not dry_run:
+            files.make_directories(os.path.dirname(path))
+            files.replace(path, data, mode=0o700)
+    if not dry_run:
+        for folder in ("beat", "wake"):
+            files.make_directories(runtime.layout(folder))
+    return changed
+
+
+def command(runtime: Runtime) -> str:
+    """The guard's path as a settings file names it: absolute, with forward slashes."""
+    path = runtime.layout.guard
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "state root",
+            os.fsencode(runtime.layout.root).decode("utf-8", "replace"),
+            "UTF-8, so no settings file can name it",
+            hint="set VYANE_HOME to another folder",
+        ) from None
+    return path.replace(os.sep, "/")
+
+
+def rendered(runtime: Runtime, name: str) -> bytes:
+    """A script of `hooks/claude-code/`, its `@WORD@`s filled in, each inside single quotes."""
+    template = os.path.join(templates.data_folder("hooks"), "claude-code", name)
+    if not os.path.isabs(sys.executable or ""):
+        raise InvalidInputError("interpreter", sys.executable or "", "an absolute path")
+    root = runtime.layout.root
+    values = {
+        "HOME": root,
+        "HOMEJSON": json.dumps(root, ensure_ascii=False)[1:-1],
+        "PYTHON": sys.executable,
+        "PACKAGE": os.path.dirname(templates.PACKAGE),
+        "PROTOCOL": str(PROTOCOL),
+    }
+    text = os.fsdecode(_read(template) or b"")
+    if not text:
+        raise StorageError(template, FileNotFoundError(2, "no such file: install vyane again"))
+    filled = re.sub(r"@([A-Z]+)@", lambda word: values[word[1]].replace("'", "'\\''"), text)
+    return os.fsencode(filled)
+
+
+def _beside_guard(runtime: Runtime, name: str) -> str:
+    return os.path.join(os.path.dirname(runtime.layout.guard), name)
+
+
+def _report(
+    host: HostSettings,
+    guard: str,
+    path: str,
+    before: str,
+    after: str,
+    *,
+    guard_changed: bool,
+    dry_run: bool,
+) -> Change:
+    found = host.find(after, path)
+    commands = [str(one.handler["command"]) for one in found]
+    diff = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), path, path
+    )
+    return Change(
+        path=path,
+        guard=guard,
+        dry_run=dry_run,
+        changed=before != after,
+        guard_changed=guard_changed,
+        events=tuple(
+            dict.fromkeys(one.event for one, at in zip(found, commands, strict=True) if at == guard)
+        ),
+        rule=host.RULE,
+        allowed=host.allows(after, path),
+        diff="".join(line if line.endswith("\n") else line + "\n" for line in diff),
+        foreign=tuple(dict.fromkeys(at for at in commands if at != guard)),
+    )
+
+
+def _rewrite(path: str, change: Callable[[str], str], *, dry_run: bool) -> tuple[str, str]:
+    """The text before and after. The host may write the file too: then we begin again."""
+    for _ in range(5):
+        data = _read(path)
+        before = _decoded(data or b"", path)
+        after = change(before)
+        if dry_run or after == before:
+            return before, after
+        if _read(path) == data:
+            files.replace(path, after.encode())
+            return before, after
+    raise ConflictError(
+        f"{path}: another program keeps writing it",
+        hint="nothing was written to it: run the same command again",
+    )
+
+
+def _decoded(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(
+            f"{path}, line {line}",
+            data[error.start : error.start + 8].decode("utf-8", "replace"),
+            "UTF-8 text",
+            hint="nothing was written: mend the file, then run the same command again",
+            slug="settings-unreadable",
+        ) from None
+
+
+def _read(path: str) -> bytes | None:
+    """The bytes of a file; None if there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+# --- status -------------------------------------------------------------------------------------
+
+
+def status(runtime: Runtime, host: HostSettings, folder: str) -> Status:
+    """Look at the guard and at the settings file of each scope. Writes nothing."""
+    scopes = tuple(scope_status(runtime, host, scope, folder) for scope in Scope)
+    return Status(guard_status(runtime), scopes)
+
+
+def scope_status(runtime: Runtime, host: HostSettings, scope: Scope, folder: str) -> ScopeStatus:
+    """What one settings file has of vyane; never raises for a file that is unreadable."""
+    path = settings_path(scope, runtime.environ, folder)
+    guard = runtime.layout.guard.replace(os.sep, "/")
+    try:
+        text = _decoded(_read(path) or b"", path)
+        found = host.find(text, path)
+        wanted = host.entries(guard)
+        plain = [(one.event, dict(one.handler)) for one in found]
+        missing = [one.event for one in wanted if (one.event, dict(one.handler)) not in plain]
+        own = [one for one in found if one.handler["command"] == guard]
+        if own:
+            settled = host.add(text, wanted, path) == text
+            state = State.INSTALLED if settled else State.PARTLY
+        else:
+            state = State.FOREIGN if found else State.ABSENT
+        foreign = dict.fromkeys(str(one.handler["command"]) for one in found if one not in own)
+        return ScopeStatus(
+            scope,
+            path,
+            state,
+            tuple(dict.fromkeys(missing)) if own else (),
+            tuple(foreign),
+            tuple(host.plugins(text, path)),
+            host.allows(text, path),
+            host.hooks_are_off(text, path),
+        )
+    except VyaneError as error:
+        return ScopeStatus(scope, path, State.UNREADABLE, detail=error.message)
+
+
+def guard_status(runtime: Runtime) -> GuardStatus:
+    """Run the guard once as no host does, with nothing to read, and see what answers."""
+    path = runtime.layout.guard
+    try:
+        data = _read(path)
+        current = data is not None and data == rendered(runtime, "guard")
+    except VyaneError as error:
+        return GuardStatus(path, present=True, detail=error.message)
+    if data is None:
+        return GuardStatus(path, detail="it is not there: `vyane hooks install` writes it")
+    executable = os.access(path, os.X_OK)
+    protocol, works, detail = None, False, "it is not executable"
+    if executable:
+        protocol, detail = _check(path, runtime.environ)
+        works = protocol == PROTOCOL
+    return GuardStatus(path, True, executable, current, protocol, works, detail)
+
+
+def _check(guard: str, environ: Mapping[str, str]) -> tuple[int | None, str]:
+    """The guard's protocol, None with the reason if nothing answers."""
+    try:
+        done = subprocess.run(
+            [guard, "--check"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=CHECK_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    answer = re.fullmatch(rb"vyane guard ([0-9]+) ready\n", done.stdout)
+    if answer is None:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return None, said[-1] if said else "its call does not reach vyane"
+    protocol = int(answer[1])
+    detail = "" if protocol == PROTOCOL else "it is of another version: run `vyane hooks install`"
+    return protocol, detail
