@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__":   {"hook", "app"},
     "hook":       {"runtime", "core", *MIDDLE},
     "app":        {"commands", "runtime", "core", *MIDDLE},
+    "api":        {"runtime", "core", *MIDDLE},  # the entry for programs, as app is for people
     "commands":   {"runtime", "core", *MIDDLE},
     "runtime":    {"store", "core"},  # the composition point: an entry point builds it, once
     "operations": {"runtime", "store", "core"},
@@ -33,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store":      {"core"},
     "core":       set(),
     "errors":     set(),
-    "__init__":   set(),
+    "__init__":   {"api"},  # on first use: to import the package alone loads nothing
 }
 # fmt: on
 OPEN_TO_ALL = {"errors", "__init__"}

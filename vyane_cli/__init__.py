@@ -1,3 +1,18 @@
 """vyane: coding-agent sessions on one machine work together through plain files."""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.api import Message, Turn, Vyane, connect
+
+__all__ = ["Message", "Turn", "Vyane", "__version__", "connect"]
+
+
+def __getattr__(name: str) -> object:
+    """The Python API, imported on first use: a hook imports this package too, and must not pay."""
+    if name in __all__:
+        from vyane_cli import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

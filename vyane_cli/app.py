@@ -5,6 +5,7 @@ command needs and not what all of them need.
 """
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Verb] = {
     "workers": Verb("workers", SESSIONS),
     "timeline": Verb("timeline", SESSIONS),
     "watch": Verb("watch", SESSIONS),
+    "turn": Verb("turn", SESSIONS),
     "init": Verb("init", SETUP),
     "hooks": Verb("hooks", SETUP),
     "doctor": Verb("doctor", SETUP),
@@ -155,6 +157,9 @@ def hoist(words: Sequence[str]) -> list[str]:
 def main(words: Sequence[str] | None = None) -> None:
     """Run a command and end the process with its exit code."""
     accelerate()
+    for stream in (sys.stdout, sys.stderr):  # UTF-8 whatever the locale
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
     given = hoist(sys.argv[1:] if words is None else words)
     sys.exit(run(given))
 
@@ -173,8 +178,7 @@ def run(words: list[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        if context is not None and error.message == context.get_help():
-            print(error.message)  # a group without its sub-command: its help is the answer
+        if type(error).__name__ == "NoArgsIsHelpError":  # Typer has printed its help by now
             return ExitCode.INVALID_INPUT
         hint = f"see `{context.command_path if context else 'vyane'} --help`"
         return complain(as_json, "usage", error.format_message(), hint, ExitCode.INVALID_INPUT)

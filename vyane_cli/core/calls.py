@@ -1,9 +1,11 @@
 """What a host's hook call says, and what is answered: values without any host's spelling."""
 
+from __future__ import annotations
+
 from enum import StrEnum
-from typing import NamedTuple
 
 from vyane_cli.core.mailbox import Process
+from vyane_cli.core.values import NamedTuple
 
 
 class Event(StrEnum):

@@ -1,10 +1,16 @@
 """Every key of `config.toml` with its default: the table that parsing, docs and `config` share."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from vyane_cli.core.gating import Limits
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import InvalidInputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Key(NamedTuple):
@@ -42,8 +48,8 @@ KEYS: Mapping[str, Key] = {
                               minimum=0),
     "locks.wait_s": Key(5, "How long a command waits for a lock, in seconds. Hooks wait 0.8.",
                         minimum=0.1),
-    "authority.workers": Key([], "Workers (names or ids) whose agents may use the person's "
-                                 "authority."),
+    "authority.workers": Key([], "Ids of workers whose agents may use the person's authority; "
+                                 "names do not count, since anybody may take one."),
 }
 # fmt: on
 
@@ -107,6 +113,8 @@ def check_value(key: str, value: Any) -> Any:
     elif isinstance(known.default, (int, float)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InvalidInputError(key, value, "a number")
+        if value - value != 0:  # NaN and the infinities
+            raise InvalidInputError(key, str(value), "a finite number")
         if known.minimum is not None and value < known.minimum:
             raise InvalidInputError(key, value, f"at least {known.minimum}")
     elif not isinstance(value, str):

@@ -1,10 +1,12 @@
 """The text form of a message as the model sees it: plain, no tags, sender and id first."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from vyane_cli.core.mailbox import Entry
 from vyane_cli.core.messages import FromKind, Kind, body_of
+from vyane_cli.core.values import NamedTuple
 
 BUDGET = 9_500
 """Characters (UTF-16 units) of one hook output: hosts cut at 10,000."""
@@ -16,6 +18,8 @@ RESERVED = (
     "[TAKEOVER DECISION]",
     "[vyane",
     "[SYSTEM NOTIFICATION",
+    "Message from",
+    "消息来自",
 )
 """How an envelope of ours begins. A body line that begins so is quoted when it is rendered."""
 
@@ -52,7 +56,7 @@ def neutralise(text: str) -> str:
     """Another agent's text made harmless: control characters visible, our prefixes quoted."""
     clean = "".join(c if _printable(c) else _escape(c) for c in text.replace("\r\n", "\n"))
     return "\n".join(
-        "| " + line if line.lstrip(" \t|>").upper().startswith(_RESERVED_UPPER) else line
+        "| " + line if _bare(line).startswith(_RESERVED_UPPER) else line
         for line in clean.split("\n")
     )
 
@@ -70,7 +74,7 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
     if message.kind is Kind.TASK_RESULT:
         kind += ", success" if message.payload.get("success") else ", failed"
     reply = ""
-    if message.from_kind is not FromKind.EXTERNAL and message.kind is not Kind.TAKEOVER:
+    if message.from_kind is FromKind.WORKER and message.kind is not Kind.TAKEOVER:
         reply = templates.fill("reply", id=message.id)
     return templates.fill(
         name,
@@ -144,6 +148,14 @@ _RESERVED_UPPER = tuple(prefix.upper() for prefix in RESERVED)
 _HIDDEN = frozenset("\u200b\u200e\u200f\u2028\u2029\u2060\ufeff") | frozenset(
     chr(code) for start, stop in ((0x202A, 0x202F), (0x2066, 0x206A)) for code in range(start, stop)
 )
+
+
+def _bare(line: str) -> str:
+    """A line as a reader's eye has it: without what stands before its first word."""
+    for position, character in enumerate(line):
+        if not character.isspace() and character not in "|>*#-`":
+            return line[position : position + 40].upper()
+    return ""
 
 
 def _printable(character: str) -> bool:

@@ -1,11 +1,17 @@
 """The closed list of timeline events: kinds, categories, and what each may carry."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from vyane_cli.core.schemas import Schema, check
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import InvalidInputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 1
 
@@ -98,6 +104,15 @@ SCHEMAS: Mapping[EventKind, Schema] = {
 }
 # fmt: on
 
+PRODUCED = (
+    EventKind.RESULT_OBSERVED,
+    EventKind.TOOL_OBSERVED,
+    EventKind.USAGE_OBSERVED,
+    EventKind.PERMISSION_OBSERVED,
+    EventKind.DIAGNOSTIC,
+)
+"""Kinds that a producer may emit in its turn. The life cycle and control facts are vyane's own."""
+
 DURABLE = frozenset(EventKind) - {
     EventKind.TOOL_OBSERVED,
     EventKind.USAGE_OBSERVED,
@@ -132,17 +147,40 @@ class Event(NamedTuple):
     at: float = 0.0
 
 
-def check_event(kind: str, payload: object) -> dict[str, Any]:
-    """The payload when it fits its kind; extra keys are refused."""
+def check_kind(kind: str) -> EventKind:
+    """The kind of this name; InvalidInputError (`unknown_kind`) lists those there are."""
     if kind not in tuple(EventKind):
         raise InvalidInputError(
-            "kind", kind, "an event kind", hint=", ".join(EventKind), slug="unknown-kind"
+            "kind", kind, "an event kind", hint=", ".join(EventKind), slug="unknown_kind"
         )
-    checked = check(SCHEMAS[EventKind(kind)], payload, "payload", of=kind)
-    if kind == EventKind.TURN_FINISHED and checked["outcome"] not in tuple(Outcome):
-        raise InvalidInputError(
-            "payload.outcome", checked["outcome"], "one of " + ", ".join(Outcome)
-        )
+    return EventKind(kind)
+
+
+def check_outcome(outcome: str) -> Outcome:
+    """The outcome of this name; InvalidInputError (`wrong_outcome`) lists those there are."""
+    if outcome not in tuple(Outcome):
+        expected = "one of " + ", ".join(Outcome)
+        raise InvalidInputError("outcome", outcome, expected, slug="wrong_outcome")
+    return Outcome(outcome)
+
+
+def check_event(kind: str, payload: object) -> dict[str, Any]:
+    """The payload when it fits its kind; extra keys are refused (`extra_key`)."""
+    schema = SCHEMAS[check_kind(kind)]
+    if isinstance(payload, dict):
+        known = [key.rstrip("*") for key in schema]
+        extra = [key for key in payload if key not in known]
+        if extra:
+            raise InvalidInputError(
+                f"payload.{extra[0]}",
+                payload[extra[0]],
+                f"a key of {kind}",
+                hint="known: " + ", ".join(known),
+                slug="extra_key",
+            )
+    checked = check(schema, payload, "payload", of=kind)
+    if kind == EventKind.TURN_FINISHED:
+        check_outcome(checked["outcome"])
     return checked
 
 

@@ -3,13 +3,15 @@
 No gate ever consumes a message: a refused one stays pending and is tried again.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Head
 from vyane_cli.core.messages import Lane, Position
+from vyane_cli.core.values import NamedTuple
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -113,9 +115,10 @@ class Decision(NamedTuple):
 
 def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -> Decision:
     """Decide for one message at one moment. Total: every input has a row."""
-    if lane is Lane.CONTROL and moment is Moment.WATCH and readings.liveness is Liveness.BUSY:
+    waking = moment in (Moment.WATCH, Moment.REWAKE)
+    if lane is Lane.CONTROL and waking and readings.liveness is Liveness.BUSY:
         # the running turn's next tool call interrupts it: a wake would come as text beside it
-        return Decision(Verdict.HOLD, "watch/control-of-a-busy-session")
+        return Decision(Verdict.HOLD, "control-of-a-busy-session")
     verdict = MATRIX[moment][lane]
     rule = f"{moment}/{lane}"
     if moment is Moment.BATCH and position is Position.BEFORE_NEXT_TURN:
@@ -152,7 +155,7 @@ def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | 
             recent = recent_starts(head, now)
             if len(recent) >= limits.starts_per_hour:
                 seen = {"starts_last_hour": len(recent), "limit": limits.starts_per_hour}
-                age = age_ms(min(recent), now) or 0
+                age = age_ms(min(recent, default=now), now) or 0
                 return Decision(Verdict.HOLD, gate, HOUR_MS - age, seen)
         case _:
             pass

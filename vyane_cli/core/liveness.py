@@ -1,7 +1,10 @@
 """Busy, idle, exited or unknown: one function, from evidence."""
 
+from __future__ import annotations
+
 from enum import StrEnum
-from typing import NamedTuple
+
+from vyane_cli.core.values import NamedTuple
 
 
 class Liveness(StrEnum):

@@ -5,11 +5,17 @@ records that name its id. Each record carries the `Head` as it is after it, so t
 says where the oldest unsettled message begins and what the target may be started with.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from vyane_cli.core.messages import FromKind, Kind, Lane, Message, Status, ToKind
+from vyane_cli.core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Op(StrEnum):
@@ -41,7 +47,6 @@ class Handshake(NamedTuple):
     session: str
     stage: Stage
     boot_ms: int
-    reported: bool = False
 
 
 class Head(NamedTuple):
@@ -93,6 +98,8 @@ class Entry(NamedTuple):
     session: str = ""
     turn: str = ""
     """The host's id of the carrying turn; empty for a SessionStart."""
+    host: tuple[int, int] | None = None
+    """(pid, start) of the host's process that it was given to."""
     moved_ms: int = 0
     """Boot clock of its last record."""
     rule: str = ""
@@ -146,6 +153,7 @@ def advance(entry: Entry, op: Op, record: Mapping[str, Any]) -> Entry:
                 delivered_at=at if op is Op.DELIVERED else None,
                 session=str(record.get("session") or ""),
                 turn=str(record.get("turn") or ""),
+                host=parse_host(record.get("host")),
                 started=bool(record.get("start")) or entry.started,
                 rule=str(record.get("rule") or ""),
             )
@@ -204,8 +212,9 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
                     moved_ms=int(record.get("boot_ms") or 0),
                 )
             continue
-        for message_id in record.get("ids") or ():
-            if message_id in entries:
+        ids = record.get("ids")
+        for message_id in ids if isinstance(ids, list) else ():
+            if isinstance(message_id, str) and message_id in entries:
                 entries[message_id] = advance(entries[message_id], op, record)
     return Mailbox(head, tuple(entries.values()))
 
@@ -256,23 +265,24 @@ def parse_head(data: object) -> Head:
     """The head of an inbox line; an empty one for anything else."""
     if not isinstance(data, Mapping):
         return Head()
-    raw = data.get("handshake")
+    raw, normal = data.get("handshake"), data.get("normal_ms")
     handshake = None
-    if isinstance(raw, Mapping) and raw.get("stage") in tuple(Stage):
-        handshake = Handshake(
-            str(raw.get("id")),
-            str(raw.get("session")),
-            Stage(raw["stage"]),
-            int(raw.get("boot_ms") or 0),
-            bool(raw.get("reported")),
+    try:
+        if isinstance(raw, Mapping) and raw.get("stage") in tuple(Stage):
+            handshake = Handshake(
+                str(raw.get("id")),
+                str(raw.get("session")),
+                Stage(raw["stage"]),
+                int(raw.get("boot_ms") or 0),
+            )
+        return Head(
+            max(int(data.get("open") or 0), 0),
+            handshake,
+            int(normal) if normal is not None else None,
+            tuple(int(ms) for ms in data.get("starts_ms") or ()),
         )
-    normal = data.get("normal_ms")
-    return Head(
-        int(data.get("open") or 0),
-        handshake,
-        int(normal) if normal is not None else None,
-        tuple(int(ms) for ms in data.get("starts_ms") or ()),
-    )
+    except (TypeError, ValueError):
+        return Head()
 
 
 def render_head(head: Head) -> dict[str, Any]:
@@ -297,6 +307,13 @@ def parse_process(data: object) -> Process | None:
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def parse_host(data: object) -> tuple[int, int] | None:
+    """(pid, start) from its stored form, a list of the two."""
+    if isinstance(data, list) and len(data) == 2 and all(isinstance(one, int) for one in data):
+        return data[0], data[1]
+    return None
 
 
 def parse_claim(data: Mapping[str, Any]) -> Claim:

@@ -1,11 +1,17 @@
 """A message: its fields, what each kind must carry, who may send it, and its lane."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
 
-from vyane_cli.core.schemas import Schema, check
+from vyane_cli.core.schemas import Schema, check, clean
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import InvalidInputError, RefusedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DAY_S = 86_400.0
 INFO_TTL_S = 3_600.0
@@ -176,7 +182,7 @@ def check_direction(kind: Kind, relation: Relation, to_kind: ToKind) -> None:
 
 def check_payload(kind: Kind, payload: object) -> dict[str, Any]:
     """The payload when it fits its kind; InvalidInputError names the key otherwise."""
-    checked = check(PAYLOADS[kind], payload, "payload", of=kind)
+    checked = check(PAYLOADS[kind], clean(payload, "payload"), "payload", of=kind)
     if kind is Kind.TASK_RESULT and not checked["success"] and not checked.get("error"):
         raise InvalidInputError("payload.error", "", "given: a result without success needs it")
     if checked.get("position") not in (None, *Position):

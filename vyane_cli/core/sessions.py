@@ -1,9 +1,15 @@
 """A host session: which worker it carries, in which process; and the logical session above it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class HostSession(NamedTuple):

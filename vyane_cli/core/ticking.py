@@ -1,7 +1,8 @@
 """One hook call as a plan: HookCall + Snapshot → everything the call changes, as data."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
 
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
@@ -9,6 +10,7 @@ from vyane_cli.core.envelopes import Templates, paginate
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.gating import (
     Decision,
+    Gate,
     Limits,
     Moment,
     Readings,
@@ -30,6 +32,11 @@ from vyane_cli.core.mailbox import (
 )
 from vyane_cli.core.messages import Kind, Lane, Position, Status
 from vyane_cli.core.turns import Clock, Standing, Step, TimelineHead, Transition
+from vyane_cli.core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FAILURE_PAUSE_MS = 60_000
 """After an API error the session is left alone for this long, unless a person prompts it."""
@@ -98,6 +105,8 @@ class Showing(NamedTuple):
     turn: str = ""
     handed: bool = False
     """Only handed to the host: the prompt event that names it is the receipt."""
+    process: Process | None = None
+    """The host's process that gets it."""
 
 
 class Markers(NamedTuple):
@@ -267,11 +276,11 @@ def _observe(
     """Tool calls that the timeline has not, by their ids; at the end of a turn also its usage."""
     if state.head.open is None:
         return state
-    seen = set(snapshot.observed)
     fresh = state.head.open != snapshot.timeline.open  # its past is not this turn's
+    seen = set() if fresh else set(snapshot.observed)
     ends = call.event is not Event.BATCH
     for tool in (*call.tools, *(snapshot.tools if ends else ())):
-        if tool.id in seen and not fresh:
+        if tool.id and tool.id in seen:
             continue
         seen.add(tool.id)
         payload = {"tool": tool.name, "outcome": "ok" if tool.ok else "failed"}
@@ -400,6 +409,7 @@ def _taken(draft: _Draft, number: int, entry: Entry, call: HookCall, clock: Cloc
         start=True,
         rule=entry.rule,
         transport="watch",
+        host=list(entry.host) if entry.host is not None else None,
     )
 
 
@@ -408,6 +418,10 @@ def _not_taken(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
         return True
     age = age_ms(entry.moved_ms, snapshot.clock.boot_ms)
     over = age is None or age >= snapshot.limits.handed_grace_ms
+    if call.event is Event.SESSION_START:
+        return call.source != "compact" and _other_process(entry, call, snapshot.clock)
+    if call.event is Event.PROMPT:
+        return over and snapshot.timeline.open is None
     return over and call.event in (Event.FILE_CHANGED, Event.IDLE) and _idle(snapshot)
 
 
@@ -420,18 +434,29 @@ def _proof(
     by_tool = entry.message.lane is Lane.CONTROL and call.event is Event.TOOL
     if proves and not by_tool and entry.turn in ("", turn):
         return "consumed"
-    if call.event is Event.SESSION_END or call.event is Event.SESSION_START:
-        exempt = call.event is Event.SESSION_START and call.source == "compact"
-        return "" if exempt or (call.rewake and not entry.turn) else "session-ended"
+    if call.event is Event.SESSION_END:
+        return "session-ended"
+    if call.event is Event.SESSION_START:
+        ended = call.source != "compact" and _other_process(entry, call, snapshot.clock)
+        return "session-ended" if ended else ""
     if call.event is Event.CALL:
         return "consumed"
     if not entry.turn or entry.turn == running:
         return ""
     # the carrying turn is over and no event of it came: a text that began the turn by a watch
     # stays in the conversation after Esc (measured), anything else given at a prompt does not
-    if entry.started and call.event is Event.PROMPT and entry.rule.startswith("watch/"):
+    goes_on = call.event in (Event.PROMPT, Event.TOOL, Event.BATCH, Event.STOP)
+    if entry.started and goes_on and entry.rule.startswith(("watch/", "rewake/")):
         return "consumed"
     return "turn-ended"
+
+
+def _other_process(entry: Entry, call: HookCall, clock: Clock) -> bool:
+    """Whether it was given to an earlier process of this session; by age where none is known."""
+    if entry.host is not None and call.process is not None:
+        return entry.host != (call.process.pid, call.process.start)
+    age = age_ms(entry.moved_ms, clock.boot_ms)
+    return not call.rewake and (age is None or age > turns.REPEAT_MS)
 
 
 def _expired(entry: Entry, clock: Clock) -> bool:
@@ -449,7 +474,9 @@ def _keep_handshake(draft: _Draft, snapshot: Snapshot, call: HookCall, state: Tr
     if handshake is None:
         return
     finished = any(event.kind is EventKind.TURN_FINISHED for event in state.events)
-    done = handshake.stage is Stage.WAIT_DONE and (finished or state.head.open is None)
+    before = snapshot.boxes[0].head.handshake  # this call's prompt event may just have begun it
+    began = before is not None and before.stage is Stage.WAIT_DONE
+    done = handshake.stage is Stage.WAIT_DONE and ((finished and began) or state.head.open is None)
     lost = handshake.session in snapshot.gone or (
         handshake.session != call.session and call.event is Event.SESSION_START
     )
@@ -490,6 +517,11 @@ def _hand_over(
         decision = decide(moment, entry.message.lane, entry.message.position, readings)
         if decision.verdict is Verdict.START and chain >= limits.stop_continuations:
             decision = Decision(Verdict.HOLD, "stop-cap", 0, {"in_a_row": chain})
+        if decision.rule == Gate.RATE_GUARD:
+            draft.need_user.append(
+                f"vyane started {limits.starts_per_hour} turns in {snapshot.name} within an hour; "
+                "it starts no more for now: look whether two sessions keep answering each other"
+            )
         if decision.verdict is Verdict.START and start is None:
             start, rule = (number, entry), decision.rule
         elif decision.verdict is Verdict.DELIVER:
@@ -574,6 +606,7 @@ def _show(
         rule,
         turn if moment not in UNTURNED else "",
         handed=by_wake,
+        process=call.process,
     )
     return TickPlan(reply, state, showing=showing, held=tuple(held))
 
@@ -635,7 +668,15 @@ def _interrupt(
             rule="tool/control",
         )
         turn = state.head.open.native if state.head.open is not None else call.turn
-        showing = Showing((first,), str(Moment.TOOL), call.session, None, "tool/control", turn)
+        showing = Showing(
+            (first,),
+            str(Moment.TOOL),
+            call.session,
+            None,
+            "tool/control",
+            turn,
+            process=call.process,
+        )
         return TickPlan(reply, state, showing=showing)
     if cancels:
         return TickPlan(Reply(call.name, deny=templates.fill("deny-cancel")), state)
@@ -735,6 +776,9 @@ def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: Limits) -> Mark
                 proof = True
                 by_tool = message.lane is Lane.CONTROL and entry.rule == "tool/control"
                 control = control or by_tool
+                if entry.claim is not None and message.startable:  # if its process dies
+                    grace = limits.handed_grace_ms
+                    due = grace if due is None else min(due, grace)
                 continue
             control = control or message.lane is Lane.CONTROL
             later = entry.handed or message.position is Position.BEFORE_NEXT_TURN
@@ -782,6 +826,8 @@ def plan_settle(head: Head, showing: Showing, clock: Clock) -> tuple[Change, ...
         "turn": showing.turn,
         "rule": showing.rule,
     }
+    if showing.process is not None:
+        fields["host"] = [showing.process.pid, showing.process.start]
     if start is not None:
         fields["start"] = start.message.id
     return _for_each_box(Op.HANDED if showing.handed else Op.DELIVERED, showing, fields, head)

@@ -4,19 +4,27 @@ A host has its own id for a turn (Claude Code: `prompt_id`). It says which event
 it never becomes the identity.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from vyane_cli.core.calls import Event as HookEvent
 from vyane_cli.core.calls import HookCall, Trigger
 from vyane_cli.core.events import Event, EventKind, Outcome, normalise_error
 from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 REMEMBERED = 12
 """How many of the host's turn ids are remembered, so that a late event is told from a new turn."""
 REPEAT_MS = 2_000
 """Within this a byte-equal call is the same call made twice by the host."""
+STEP_BACK_S = 5.0
+"""A wall clock that goes back by more than this is worth a Diagnostic."""
 
 
 class OpenTurn(NamedTuple):
@@ -60,6 +68,8 @@ class TimelineHead(NamedTuple):
     open: OpenTurn | None = None
     finished: Finished | None = None
     recent: tuple[str, ...] = ()
+    at: float = 0.0
+    """Wall clock of the last event."""
 
 
 class Standing(StrEnum):
@@ -154,10 +164,22 @@ def _repeats(turn: OpenTurn, call: HookCall, clock: Clock) -> bool:
 
 
 class Transition(NamedTuple):
-    """A head and the events that led to it."""
+    """A head, the events that led to it, and the head after each of them."""
 
     head: TimelineHead
     events: tuple[Event, ...] = ()
+    heads: tuple[TimelineHead, ...] = ()
+
+
+def _noted(state: Transition, clock: Clock) -> Transition:
+    """The state after a Diagnostic, if the wall clock has gone back since the last event."""
+    head = state.head
+    if not head.at or clock.at >= head.at - STEP_BACK_S:
+        return state
+    payload = {"code": "clock_moved_back", "text": f"by {head.at - clock.at:.0f} s"}
+    head = head._replace(seq=head.seq + 1, at=clock.at)
+    event = Event(head.seq, EventKind.DIAGNOSTIC, payload, at=clock.at)
+    return Transition(head, (*state.events, event), (*state.heads, head))
 
 
 def emit(
@@ -170,7 +192,8 @@ def emit(
     in_turn: bool = True,
 ) -> Transition:
     """One more event that moves no turn; in the open turn, if there is one and `in_turn`."""
-    head = state.head._replace(seq=state.head.seq + 1)
+    state = _noted(state, clock)
+    head = state.head._replace(seq=state.head.seq + 1, at=clock.at)
     turn = head.open if in_turn else None
     event = Event(
         head.seq,
@@ -181,7 +204,7 @@ def emit(
         origin,
         clock.at,
     )
-    return Transition(head, (*state.events, event))
+    return Transition(head, (*state.events, event), (*state.heads, head))
 
 
 def start(
@@ -201,6 +224,7 @@ def start(
     origin: Mapping[str, Any] | None = None,
 ) -> Transition:
     """TurnStarted, the first event of a turn. Raises ValueError while another one is open."""
+    state = _noted(state, clock)
     head = state.head
     if head.open is not None:
         raise ValueError(f"turn {head.open.id} is open")
@@ -224,7 +248,8 @@ def start(
         recent = (*recent, native)[-REMEMBERED:]
     head = head._replace(turns=opened.number, open=opened, recent=recent)
     body = {"trigger": str(trigger), **(payload or {})}
-    return emit(Transition(head, state.events), EventKind.TURN_STARTED, body, clock, origin=origin)
+    opening = state._replace(head=head)
+    return emit(opening, EventKind.TURN_STARTED, body, clock, origin=origin)
 
 
 def finish(
@@ -253,7 +278,8 @@ def finish(
         payload["duration_ms"] = clock.boot_ms - turn.boot_ms
     after = emit(state, EventKind.TURN_FINISHED, payload, clock, origin=origin)
     done = Finished(turn.id, turn.token, outcome, code, after.head.seq)
-    return Transition(after.head._replace(open=None, finished=done), after.events)
+    head = after.head._replace(open=None, finished=done)
+    return Transition(head, after.events, (*after.heads[:-1], head))
 
 
 def interrupted_code(*, mark: bool, gone: bool) -> str:
@@ -271,8 +297,8 @@ def failure_code(call: HookCall) -> str:
 # ------------------------------------------------------------------ the head as plain data
 
 
-def parse_timeline_head(data: object, epoch: str) -> TimelineHead | None:
-    """The head from a line's `head`; None when it is not one."""
+def parse_timeline_head(data: object, epoch: str, at: float = 0.0) -> TimelineHead | None:
+    """The head from the `head` of a line that was written `at`; None when it is not one."""
     if not isinstance(data, Mapping):
         return None
     try:
@@ -280,6 +306,7 @@ def parse_timeline_head(data: object, epoch: str) -> TimelineHead | None:
         opened = finished = None
         if isinstance(raw, Mapping):
             values = {key: raw[key] for key in OpenTurn._fields if key in raw}
+            values = {"native": "", "session": "", "at": 0.0, "boot_ms": 0, **values}
             values["trigger"] = Trigger(values["trigger"])
             values["process"] = parse_process(values.get("process"))
             opened = OpenTurn(**values)
@@ -287,13 +314,14 @@ def parse_timeline_head(data: object, epoch: str) -> TimelineHead | None:
             values = {key: done[key] for key in Finished._fields if key in done}
             finished = Finished(**{**values, "outcome": Outcome(values["outcome"])})
         recent = tuple(str(native) for native in data.get("recent") or ())
-        return TimelineHead(epoch, int(data["seq"]), int(data["turns"]), opened, finished, recent)
+        seq, number = int(data["seq"]), int(data["turns"])
+        return TimelineHead(epoch, seq, number, opened, finished, recent, at)
     except (KeyError, TypeError, ValueError):
         return None
 
 
 def render_timeline_head(head: TimelineHead) -> dict[str, Any]:
-    """The stored form, without the epoch (each line has it) and without what is empty."""
+    """The stored form, without epoch and time (the line has them) and without what is empty."""
     data: dict[str, Any] = {"seq": head.seq, "turns": head.turns}
     if head.open is not None:
         turn = {key: value for key, value in head.open._asdict().items() if value not in ("", 0)}

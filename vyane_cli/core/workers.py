@@ -1,11 +1,17 @@
 """A worker: what it is, what may become of it, what it is called, how it is found by name."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import ConflictError, NotFoundError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NAME_MAX = 80
 
@@ -159,15 +165,19 @@ def find_worker(text: str, workers: Sequence[Worker]) -> Worker:
     exact = [w for w in workers if w.id == text] or [w for w in workers if w.name == text]
     if len(exact) > 1:
         exact = [w for w in exact if not w.final] or exact[-1:]
-    if not exact and len(text) >= 3:
+    if not exact and len(text) >= len("w-") + 4:
         exact = [w for w in workers if w.id.startswith(text)]
     if len(exact) > 1:
-        names = ", ".join(f"{w.id} ({w.name})" for w in exact[:5])
+        found = ", ".join(f"{w.id} ({w.name})" for w in exact[:5])
         raise ConflictError(
-            f"{text!r} may be {names}", slug="ambiguous", hint="type more of the id, or the name"
+            f"{text!r} may be {found}", slug="ambiguous", hint="type more of the id, or the name"
         )
     if not exact:
-        raise NotFoundError("worker", text, nearest_names(text, (w.name for w in workers)))
+        names = [w.name for w in workers if not w.final]
+        nearest = nearest_names(text, names)
+        listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        hint = "" if nearest else f"known: {listed}" if names else "`vyane workers` lists them"
+        raise NotFoundError("worker", text, nearest, hint)
     return exact[0]
 
 

@@ -3,7 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
@@ -51,6 +52,22 @@ class Screen:
     def body(self, text: str) -> None:
         """Text of others, with its lines kept."""
         self.console.print(Text(neutralise(text)), soft_wrap=True)
+
+    def line(self, text: str, word: str = "") -> None:
+        """One line of our own, in the colour of a word."""
+        self.say(text, STYLES.get(word, word))
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int], object]]:
+        """A bar on a terminal, for work that says how far it is: (done, all)."""
+        if not self.terminal:
+            yield lambda done, whole: None
+            return
+        from rich.progress import Progress
+
+        with Progress(console=self.console, transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, whole: bar.update(task, completed=done, total=whole)
 
     def heading(self, text: str) -> None:
         """A heading above what follows."""

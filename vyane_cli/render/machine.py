@@ -19,7 +19,15 @@ def line(value: object) -> str:
 
 def _dump(value: object, indent: int | None) -> str:
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
-    return text.encode("utf-8", "replace").decode()
+    return text.translate(_HIDDEN).encode("utf-8", "replace").decode()
+
+
+_HIDDEN = {
+    code: f"\\u{code:04x}"
+    for start, stop in ((0x7F, 0xA0), (0x200B, 0x2010), (0x2028, 0x202F), (0x2060, 0x2070))
+    for code in range(start, stop)
+}
+"""What a terminal acts on, or hides, although it stands in a JSON text: printed as an escape."""
 
 
 def _plain(value: object) -> object:

@@ -1,15 +1,20 @@
 """Value ↔ JSON: one line with a checksum, or a document with a schema version."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 from zlib import crc32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 1
 _CHECK = b',"crc":"'
 _TAIL = len(_CHECK) + 8 + 2  # the digits, then `"}`
 
-loads: "Callable[[bytes], Any]" = json.loads
+loads: Callable[[bytes], Any] = json.loads
 """How text becomes a value. `accelerate` replaces it in commands that read whole journals."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -19,9 +24,17 @@ _encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 def accelerate() -> None:
     """Read with orjson from here on: for commands, whose start-up can bear the import."""
     global loads
+    import re
+
     import orjson
 
-    loads = orjson.loads
+    long_number = re.compile(rb"\d{19}").search
+
+    def exact(data: bytes) -> Any:
+        # orjson makes a float of an integer that 64 bits do not hold
+        return json.loads(data) if long_number(data) else orjson.loads(data)
+
+    loads = exact
 
 
 def dumps(value: object) -> bytes:
@@ -42,6 +55,10 @@ class LineError(ValueError):
     """A line that is no record of ours; its text is the reason."""
 
 
+class NewerError(LineError):
+    """A whole record of a later version: not damage, and not ours to touch."""
+
+
 def decode_line(line: bytes) -> dict[str, Any]:
     """The record of a line without its newline; LineError with the reason otherwise."""
     if line[-_TAIL : -_TAIL + len(_CHECK)] != _CHECK or line[-2:] != b'"}':
@@ -49,29 +66,29 @@ def decode_line(line: bytes) -> dict[str, Any]:
     body = line[:-_TAIL]
     if line[-10:-2] != b"%08x" % crc32(body):
         raise LineError("checksum does not match")
-    try:
-        record = loads(body + b"}")
-    except (ValueError, RecursionError):
-        raise LineError("not JSON") from None
-    if not isinstance(record, dict):
-        raise LineError("not an object")
-    version = record.get("v")
-    if not isinstance(version, int) or version > VERSION:
-        raise LineError(f"version {version!r} is newer than this program")
-    return record
+    return _object(body + b"}", versioned=True)
 
 
 def decode_document(data: bytes) -> dict[str, Any]:
     """A document's object; LineError with the reason when it is none, or of a later version."""
+    return _object(data, versioned=False)
+
+
+def _object(data: bytes, *, versioned: bool) -> dict[str, Any]:
     try:
         value = loads(data)
     except (ValueError, RecursionError):
-        raise LineError("not JSON") from None
+        try:
+            value = json.loads(data)  # orjson is stricter: an escaped lone surrogate, say
+        except (ValueError, RecursionError):
+            raise LineError("not JSON") from None
     if not isinstance(value, dict):
         raise LineError("not an object")
-    version = value.get("v", VERSION)
-    if not isinstance(version, int) or version > VERSION:
-        raise LineError(f"version {version!r} is newer than this program")
+    version = value.get("v", None if versioned else VERSION)
+    if not isinstance(version, int):
+        raise LineError("no version")
+    if version > VERSION:
+        raise NewerError(f"version {version} is newer than this program")
     return value
 
 

@@ -1,11 +1,16 @@
 """A small JSON file that is replaced whole. Fields that we do not know survive a rewrite."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from vyane_cli.errors import CorruptStateError, StorageError
 from vyane_cli.store import codec, files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def load(path: str) -> dict[str, Any] | None:

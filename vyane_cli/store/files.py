@@ -9,6 +9,12 @@ from collections.abc import Callable
 
 from vyane_cli.errors import DurabilityUnknownError, StorageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
@@ -26,6 +32,7 @@ def make_directories(path: str) -> None:
         step("mkdir", path)
         os.mkdir(path, DIRECTORY_MODE)
         os.chmod(path, DIRECTORY_MODE)  # mkdir's mode goes through the umask
+        sync_directory(os.path.dirname(path))
     except FileExistsError:
         if not os.path.isdir(path):
             raise StorageError(path, NotADirectoryError(20, "not a directory")) from None
@@ -39,18 +46,24 @@ def make_directories(path: str) -> None:
         raise StorageError(path, error) from error
 
 
+def _in_folder(name: str, path: str, call: "Callable[[], T]") -> "T":
+    """Run a call that makes `path`; its folders are made when they are missing."""
+    try:
+        step(name, path)
+        try:
+            return call()
+        except FileNotFoundError:
+            make_directories(os.path.dirname(path))
+            step(name, path)
+            return call()
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
 def open_for_writing(path: str) -> int:
     """A descriptor for reading and writing, not truncated; the file and folders are made."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    try:
-        step("open", path)
-        return os.open(path, flags, FILE_MODE)
-    except FileNotFoundError:
-        make_directories(os.path.dirname(path))
-        step("open", path)
-        return os.open(path, flags, FILE_MODE)
-    except OSError as error:
-        raise StorageError(path, error) from error
+    return _in_folder("open", path, lambda: os.open(path, flags, FILE_MODE))
 
 
 def write(fd: int, data: bytes, at: int, path: str) -> None:
@@ -67,15 +80,18 @@ def write(fd: int, data: bytes, at: int, path: str) -> None:
     except OSError as error:
         try:
             truncate(fd, at, path)
-        except OSError:
+        except StorageError:
             pass  # the half line stays without its newline: the next append sets it aside
         raise StorageError(path, error) from error
 
 
 def truncate(fd: int, size: int, path: str) -> None:
     """Cut the file to `size` bytes."""
-    step("ftruncate", path)
-    os.ftruncate(fd, size)
+    try:
+        step("ftruncate", path)
+        os.ftruncate(fd, size)
+    except OSError as error:
+        raise StorageError(path, error) from error
 
 
 def sync(fd: int, path: str) -> None:
@@ -86,16 +102,21 @@ def sync(fd: int, path: str) -> None:
         _FULL_SYNC(fd)
 
 
+def sync_directory(folder: str) -> None:
+    """Flush the entries of one directory."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync(fd, folder)
+    finally:
+        os.close(fd)
+
+
 def sync_directories(path: str, root: str) -> None:
     """Flush each directory from that of `path` up to and including the parent of `root`."""
     folder = os.path.dirname(path)
     top = os.path.dirname(root)
     while True:
-        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            sync(fd, folder)
-        finally:
-            os.close(fd)
+        sync_directory(folder)
         if folder == top or len(folder) <= len(top):
             return
         folder = os.path.dirname(folder)
@@ -137,26 +158,15 @@ def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = 
         raise StorageError(path, error) from error
     if durable:
         try:
-            fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                sync(fd, folder)
-            finally:
-                os.close(fd)
+            sync_directory(folder)
         except OSError as error:
             raise DurabilityUnknownError(path, error) from error
 
 
 def touch(path: str, text: str = "") -> None:
     """Make or rewrite a small file in place (its inode stays). Not flushed: it only marks."""
-    step("touch", path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    try:
-        fd = os.open(path, flags, FILE_MODE)
-    except FileNotFoundError:
-        make_directories(os.path.dirname(path))
-        fd = os.open(path, flags, FILE_MODE)
-    except OSError as error:
-        raise StorageError(path, error) from error
+    fd = _in_folder("touch", path, lambda: os.open(path, flags, FILE_MODE))
     try:
         if text:
             os.write(fd, text.encode())
@@ -181,15 +191,7 @@ def remove(path: str) -> None:
 
 def move(source: str, target: str) -> None:
     """Rename a file or folder. Not flushed."""
-    try:
-        step("rename", target)
-        os.replace(source, target)
-    except FileNotFoundError:
-        make_directories(os.path.dirname(target))
-        step("rename", target)
-        os.replace(source, target)
-    except OSError as error:
-        raise StorageError(target, error) from error
+    _in_folder("rename", target, lambda: os.replace(source, target))
 
 
 def _find_full_sync() -> "Callable[[int], object] | None":

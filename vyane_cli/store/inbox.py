@@ -4,9 +4,10 @@ The last line's head says where the oldest unsettled message begins, so that rea
 unsettled and not what was ever sent.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 from vyane_cli.core.mailbox import (
     Entry,
@@ -16,37 +17,60 @@ from vyane_cli.core.mailbox import (
     advance,
     fold,
     parse_head,
+    parse_message,
     render_head,
     render_message,
 )
 from vyane_cli.core.messages import Message
 from vyane_cli.core.turns import Clock
+from vyane_cli.core.values import NamedTuple
+from vyane_cli.errors import CorruptStateError
 from vyane_cli.store import codec, files, journal, quarantine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Reading(NamedTuple):
     """An inbox as a reader without the lock sees it."""
 
     mailbox: Mailbox
-    damage: tuple[journal.Damage, ...]
+    damage: tuple[journal.Damage, ...] = ()
+    unknown: tuple[tuple[int, str], ...] = ()
+    """(offset, kind) of messages that this version does not know."""
 
 
 def read(path: str, *, whole: bool = False) -> Reading:
     """Fold an inbox without its lock: what is unsettled, or the `whole` file."""
     start = 0
     if not whole:
-        last = journal.read_last(path)
-        if last is None or last.record is None:
-            return Reading(Mailbox(Head()), ())
-        start = parse_head(last.record.get("head")).open
+        start = read_head(path).open
     return _fold(path, start)
+
+
+def read_head(path: str) -> Head:
+    """The head of an inbox without its lock, from its last line alone."""
+    last = journal.read_last(path)
+    return parse_head(last.record.get("head")) if last is not None and last.record else Head()
 
 
 def _fold(path: str, start: int) -> Reading:
     lines = list(journal.read(path, start))
     damage = tuple(line.damage for line in lines if line.damage is not None)
     good = [(line.offset, line.record) for line in lines if line.record is not None]
-    return Reading(fold(good), damage)
+    mailbox = fold(good)
+    messages = sum(1 for _, record in good if record.get("op") == Op.MESSAGE)
+    unknown = _unknown(good) if messages > len(mailbox.entries) else ()
+    return Reading(mailbox, damage, unknown)
+
+
+def _unknown(records: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (offset, str((record.get("message") or {}).get("kind")))
+        for offset, record in records
+        if record.get("op") == Op.MESSAGE and parse_message(record.get("message")) is None
+    )
 
 
 def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
@@ -60,6 +84,28 @@ def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
         if own == message_id or message_id in (record.get("ids") or ()):
             found.append(dict(record))
     return found
+
+
+def append(path: str, root: str, message: Message, clock: Clock) -> None:
+    """Append a pending message, under the inbox's lock. On disk when this returns.
+
+    Nothing is folded: the last line's head goes on, so that a send costs the same whatever waits.
+    Its `open` may name a message that is settled by now; the next change moves it.
+    StorageError: nothing was stored. DurabilityUnknownError: stored, not confirmed.
+    """
+    writer = journal.open_writer(path, root)
+    try:
+        last = writer.last.record if writer.last is not None else None
+        record = {
+            "op": Op.MESSAGE,
+            "message": render_message(message),
+            "boot": clock.boot,
+            "boot_ms": clock.boot_ms,
+            "head": render_head(parse_head(last.get("head")) if last is not None else Head()),
+        }
+        writer.append([record])
+    finally:
+        writer.close()
 
 
 class Inbox:
@@ -82,12 +128,12 @@ class Inbox:
         last = self.writer.last
         if last is None or last.record is None:
             if self.writer.end:
-                self._repair()
+                self.repair()
             return
         start = parse_head(last.record.get("head")).open
         reading = _fold(self.path, start)
         if reading.damage:
-            self._repair()
+            self.repair()
             return
         self.head = reading.mailbox.head
         self.entries = {entry.message.id: entry for entry in reading.mailbox.entries}
@@ -100,25 +146,6 @@ class Inbox:
     def close(self) -> None:
         """Close the file."""
         self.writer.close()
-
-    def add(self, message: Message, clock: Clock, *, durable: bool = True) -> Entry:
-        """Append a pending message; one whose id is there already is the same message."""
-        if message.id in self.entries:
-            return self.entries[message.id]
-        entry = Entry(message, self.writer.end, clock.boot, clock.boot_ms, moved_ms=clock.boot_ms)
-        record = {
-            "op": Op.MESSAGE,
-            "message": render_message(message),
-            "boot": clock.boot,
-            "boot_ms": clock.boot_ms,
-            "head": render_head(self._head(self.head, entry)),
-        }
-        try:
-            self.writer.append([record], durable=durable)
-        finally:
-            if self.writer.end > entry.offset:
-                self.entries[message.id] = entry
-        return entry
 
     def change(
         self,
@@ -140,19 +167,18 @@ class Inbox:
         record = {"op": op, "ids": list(ids), **fields, "head": render_head(self._head(head))}
         self.writer.append([record], durable=durable)
 
-    def _head(self, head: Head, entry: Entry | None = None) -> Head:
+    def _head(self, head: Head) -> Head:
         """`head` with the offset of the oldest unsettled message: this record's if there is none.
 
         Beginning at a settled record is harmless, so the record itself stands for the end.
         """
         offsets = [e.offset for e in self.entries.values() if not e.settled]
-        if entry is not None:
-            offsets.append(entry.offset)
         return head._replace(open=min(offsets, default=self.writer.end))
 
-    def _repair(self) -> None:
+    def repair(self) -> None:
         """Damaged lines go to the quarantine whole; the good ones become the new file."""
         lines = list(journal.read(self.path))
+        refuse_newer(self.path, [line.damage for line in lines if line.damage is not None])
         for line in lines:
             if line.damage is not None:
                 quarantine.set_aside(
@@ -177,38 +203,30 @@ class Inbox:
         lines: list[bytes] = []
         offset = 0
         entries: dict[str, Entry] = {}
+        waiting: dict[str, Entry] = {}  # in file order
         head = Head()
         for record in records:
             box = fold([(offset, record)])
             head = box.head
-            entries.update({e.message.id: e for e in box.entries if e.message.id not in entries})
+            for entry in box.entries:
+                if entry.message.id not in entries:
+                    entries[entry.message.id] = waiting[entry.message.id] = entry
             for message_id in record.get("ids") or ():
-                if message_id in entries:
-                    entries[message_id] = advance(entries[message_id], Op(record["op"]), record)
-            oldest = min((e.offset for e in entries.values() if not e.settled), default=offset)
+                if message_id in entries and record.get("op") in tuple(Op):
+                    entry = advance(entries[message_id], Op(record["op"]), record)
+                    entries[message_id] = entry
+                    if entry.settled:
+                        waiting.pop(message_id, None)
+            oldest = next(iter(waiting.values())).offset if waiting else offset
             plain = {k: v for k, v in record.items() if k not in ("v", "crc")}
             lines.append(
                 codec.encode_line({**plain, "head": render_head(head._replace(open=oldest))})
             )
             offset += len(lines[-1])
         files.replace(self.path, b"".join(lines), mode=files.FILE_MODE)
-        self.writer.close()
-        self.writer = journal.open_writer(self.path, self.root)
+        before, self.writer = self.writer, journal.open_writer(self.path, self.root)
+        before.close()
         self.head, self.entries = head, entries
-
-    def compact(self) -> list[tuple[Entry, list[dict[str, Any]]]]:
-        """Take the settled messages out; return each with its records, for the archive.
-
-        Call `keep` with them archived first: this only reads.
-        """
-        records = [dict(line.record) for line in journal.read(self.path) if line.record is not None]
-        box = fold([(0, record) for record in records])
-        taken: list[tuple[Entry, list[dict[str, Any]]]] = []
-        for entry in box.entries:
-            if entry.settled:
-                own = [record for record in records if _about(record, entry.message.id)]
-                taken.append((entry, own))
-        return taken
 
     def drop(self, ids: frozenset[str]) -> None:
         """Rewrite the file without these messages (they are in the archive by now)."""
@@ -229,10 +247,17 @@ class Inbox:
         self._rewrite(kept)
 
 
-def _about(record: Mapping[str, Any], message_id: str) -> bool:
-    if record.get("op") == Op.MESSAGE:
-        return bool((record.get("message") or {}).get("id") == message_id)
-    return message_id in (record.get("ids") or ())
+def refuse_newer(path: str, damage: Sequence[journal.Damage]) -> None:
+    """CorruptStateError (`too-new`) when a line is of a later version: it is not ours to touch."""
+    for one in damage:
+        if one.newer:
+            raise CorruptStateError(
+                path,
+                one.reason,
+                line=journal.line_number(path, one.offset),
+                slug="too-new",
+                hint="a newer vyane wrote it: upgrade this one",
+            )
 
 
 def exists(path: str) -> bool:

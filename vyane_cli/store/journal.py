@@ -5,12 +5,18 @@ torn tail aside, and appends with one call; the file and, on first contact, each
 way are flushed before it returns.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
 
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import DurabilityUnknownError, StorageError
 from vyane_cli.store import codec, files, quarantine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CHUNK = 64 * 1024
 
@@ -21,6 +27,8 @@ class Damage(NamedTuple):
     offset: int
     length: int
     reason: str
+    newer: bool = False
+    """A record of a later version: nothing is wrong with it."""
 
 
 class Line(NamedTuple):
@@ -68,7 +76,8 @@ def parse_line(offset: int, line: bytes) -> Line:
     try:
         return Line(offset, codec.decode_line(line))
     except codec.LineError as error:
-        return Line(offset, None, Damage(offset, len(line) + 1, str(error)))
+        newer = isinstance(error, codec.NewerError)
+        return Line(offset, None, Damage(offset, len(line) + 1, str(error), newer))
 
 
 def read_last(path: str) -> Line | None:
@@ -178,3 +187,13 @@ def contains(path: str, needle: bytes) -> bool:
     except OSError as error:
         raise StorageError(path, error) from error
     return False
+
+
+def line_number(path: str, offset: int) -> int:
+    """The number, from 1, of the line that begins at `offset`: for error texts only."""
+    with open(path, "rb") as file:
+        count, left = 1, offset
+        while left > 0 and (chunk := file.read(min(left, 1 << 20))):
+            count += chunk.count(b"\n")
+            left -= len(chunk)
+    return count

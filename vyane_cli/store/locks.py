@@ -12,8 +12,6 @@ library, Windows) `filelock` polls the same files.
 import os
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import IntEnum
 
 from vyane_cli.errors import LockTimeoutError, StorageError
@@ -61,18 +59,32 @@ def lock_path(root: str, kind: Kind, key: str = "") -> str:
     return os.path.join(root, "locks", f"{int(kind)}-{kind.name.lower()}-{stripe:02}.lock")
 
 
-@contextmanager
-def held(root: str, wanted: list[tuple[Kind, str]], deadline: Deadline) -> Iterator[None]:
-    """Hold the locks of these (kind, key) pairs; LockTimeoutError past the deadline."""
-    paths = sorted({lock_path(root, kind, key) for kind, key in wanted})
-    taken: list[object] = []
-    try:
-        for path in paths:
-            taken.append(_take(path, deadline))
-        yield
-    finally:
-        for lock in reversed(taken):
-            _release(lock)
+class held:  # noqa: N801  reads as what a `with` says
+    """Hold the locks of these (kind, key) pairs; LockTimeoutError past the deadline.
+
+    A class and not a generator: `contextlib` is one import more in a hook.
+    """
+
+    __slots__ = ("deadline", "paths", "taken")
+
+    def __init__(self, root: str, wanted: list[tuple[Kind, str]], deadline: Deadline) -> None:
+        self.paths = sorted({lock_path(root, kind, key) for kind, key in wanted})
+        self.deadline = deadline
+        self.taken: list[object] = []
+
+    def __enter__(self) -> None:
+        """Take each, in ascending order; none is kept when one cannot be had."""
+        try:
+            for path in self.paths:
+                self.taken.append(_take(path, self.deadline))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        """Give each up, in the reverse order."""
+        while self.taken:
+            _release(self.taken.pop())
 
 
 def _take(path: str, deadline: Deadline) -> object:
@@ -117,23 +129,29 @@ def _wait(fd: int, path: str, deadline: Deadline) -> None:
     import fcntl
     import signal
 
+    ours = False
+
     def ring(number: int, frame: object) -> None:
-        raise _AlarmError
+        if not ours and deadline.left_s <= 0:  # the lock may have come together with the alarm
+            signal.setitimer(
+                signal.ITIMER_REAL, 0
+            )  # first: no second ring while this one is caught
+            raise _AlarmError
 
     before = signal.signal(signal.SIGALRM, ring)
-    previous = signal.setitimer(signal.ITIMER_REAL, max(deadline.left_s, 0.001), TICK_S)
+    previous = (0.0, 0.0)
     try:
+        previous = signal.setitimer(signal.ITIMER_REAL, max(deadline.left_s, 0.001), TICK_S)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        ours = True
     except _AlarmError:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         os.close(fd)
         raise LockTimeoutError(path, deadline.budget_s) from None
     except OSError as error:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         os.close(fd)
         raise StorageError(path, error) from error
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if previous[0]:
             signal.setitimer(signal.ITIMER_REAL, *previous)

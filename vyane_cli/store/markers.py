@@ -36,7 +36,7 @@ def wake(layout: Layout, session: str, wall_s: float) -> bool:
     if not os.path.exists(layout.wake(session)):
         return False  # a session without a watch
     age = wall_s - modified(layout.armed(session))
-    if 0 <= age < ARMED_S:
+    if abs(age) < ARMED_S:  # file times are coarser than clocks
         return False
     files.touch(layout.armed(session))
     files.touch(layout.wake(session), f"{wall_s}\n")

@@ -4,16 +4,20 @@ The journal is the truth, `queue/NEED-USER.md` a projection of it. A crash betwe
 an old page; the next entry, or `doctor --fix`, makes it anew.
 """
 
-from typing import Any
+from __future__ import annotations
 
 from vyane_cli.core.turns import Clock
 from vyane_cli.store import files, journal, locks
 from vyane_cli.store.layout import Layout
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def add(layout: Layout, key: str, text: str, clock: Clock) -> bool:
+
+def add(layout: Layout, key: str, text: str, clock: Clock, deadline: locks.Deadline) -> bool:
     """Add an entry unless one with this key is open; True when it is new."""
-    with locks.held(layout.root, [(locks.Kind.QUEUE, "")], locks.Deadline(0.5)):
+    with locks.held(layout.root, [(locks.Kind.QUEUE, "")], deadline):
         if any(entry["key"] == key for entry in listing(layout)):
             return False
         writer = journal.open_writer(layout.need_user, layout.root)
@@ -21,7 +25,7 @@ def add(layout: Layout, key: str, text: str, clock: Clock) -> bool:
             writer.append([{"op": "open", "key": key, "text": text, "at": clock.at}])
         finally:
             writer.close()
-        _project(layout)
+        project(layout)
     return True
 
 
@@ -39,7 +43,8 @@ def listing(layout: Layout) -> list[dict[str, Any]]:
     return list(entries.values())
 
 
-def _project(layout: Layout) -> None:
+def project(layout: Layout) -> None:
+    """Make the page that people read anew."""
     lines = [f"- {entry['text']}" for entry in listing(layout)]
     text = "# You are needed\n\n" + ("\n".join(lines) or "Nothing at the moment.") + "\n"
     files.replace(layout("queue", "NEED-USER.md"), text.encode("utf-8", "replace"), durable=False)

@@ -5,11 +5,17 @@ came from and why. A crash before the index line leaves the bytes without it: `d
 folder, not the index.
 """
 
+from __future__ import annotations
+
 import os
-from typing import Any
 from zlib import crc32
 
+from vyane_cli.errors import DurabilityUnknownError, StorageError
 from vyane_cli.store import codec, files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 LIMIT_BYTES = 64 * 1024 * 1024
 """Above this `doctor` asks a person to look through the folder. Nothing is removed by itself."""
@@ -27,16 +33,30 @@ def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
     target = os.path.join(folder, f"{name}.{offset}.{crc32(data):08x}.bad")
     if not os.path.exists(target):
         files.make_directories(folder)
-        files.replace(target, data)
+        try:
+            files.replace(target, data)
+        except DurabilityUnknownError as error:  # not sure of the copy: leave the original alone
+            cause = error.__cause__
+            broken = cause if isinstance(cause, OSError) else OSError(5, "I/O error")
+            raise StorageError(target, broken) from error
         index = os.path.join(folder, "index.jsonl")
         record = {"file": os.path.relpath(path, root), "offset": offset, "bytes": len(data)}
-        fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, files.FILE_MODE)
+        _note(index, {**record, "reason": reason, "kept": target})
+    return target
+
+
+def _note(index: str, record: dict[str, Any]) -> None:
+    """The bytes are kept by now: a note about them is not worth an error."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    try:
+        fd = os.open(index, flags, files.FILE_MODE)
         try:
             files.step("write", index)
-            os.write(fd, codec.encode_line({**record, "reason": reason, "kept": target}))
+            os.write(fd, codec.encode_line(record))
         finally:
             os.close(fd)
-    return target
+    except OSError:
+        return
 
 
 def listing(root: str) -> list[dict[str, Any]]:

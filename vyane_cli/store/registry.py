@@ -5,9 +5,10 @@ the rename of the registry; the documents of a session are written before it, so
 leaves documents that nothing names, never a worker without them.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from vyane_cli.core.sessions import (
     HostSession,
@@ -22,6 +23,33 @@ from vyane_cli.errors import CorruptStateError
 from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+_LAST_READ: dict[str, tuple[object, dict[str, Any], dict[str, Worker]]] = {}
+"""What each registry held when this process read it last: values, never changed in place."""
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """What changes whenever the file is replaced: a new file has another inode."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _parse(path: str, raw: Mapping[str, Any]) -> dict[str, Worker]:
+    workers = {}
+    for worker_id, data in raw.items():
+        try:
+            workers[worker_id] = parse_worker(worker_id, data)
+        except (TypeError, ValueError) as error:
+            raise CorruptStateError(path, f"worker {worker_id}: {error}") from None
+    return workers
+
 
 class Registry:
     """All workers, as read; changes are kept with `save`, under the registry's lock."""
@@ -30,15 +58,15 @@ class Registry:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._data = document.load(layout.registry) or {}
+        stamp = _stamp(layout.registry)
+        known = _LAST_READ.get(layout.registry)
+        if known is None or known[0] != stamp or stamp is None:
+            data = document.load(layout.registry) or {}
+            known = (stamp, data, _parse(layout.registry, data.get("workers") or {}))
+            _LAST_READ[layout.registry] = known
+        self._data = known[1]
+        self.workers: dict[str, Worker] = dict(known[2])
         self.revision = int(self._data.get("revision") or 0)
-        raw = self._data.get("workers") or {}
-        self.workers: dict[str, Worker] = {}
-        for worker_id, data in raw.items():
-            try:
-                self.workers[worker_id] = parse_worker(worker_id, data)
-            except (TypeError, ValueError) as error:
-                raise CorruptStateError(layout.registry, f"worker {worker_id}: {error}") from None
 
     def put(self, worker: Worker) -> None:
         """Add or replace one worker; `save` keeps it."""

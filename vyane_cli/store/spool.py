@@ -5,12 +5,14 @@ crash between the commit and the removal replays a call; its turn id is known by
 happens twice.
 """
 
+from __future__ import annotations
+
 import os
-from typing import NamedTuple
 
 from vyane_cli.core.calls import Event, HookCall, ToolCall, Trigger
 from vyane_cli.core.mailbox import parse_process
 from vyane_cli.core.turns import Clock
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.store import codec, files
 from vyane_cli.store.layout import Layout
 from vyane_cli.store.registry import listdir

@@ -1,0 +1,236 @@
+"""The Python API: what a program needs to be a citizen. Every call has a deadline.
+
+    from vyane_cli import connect
+
+    vy = connect()
+    with vy.turn("builder", prompt_chars=42) as turn:
+        turn.tool("Bash")
+        turn.result("all tests pass")
+    vy.send("reviewer", "please look at it")
+    for event in vy.history("builder", kinds=["TurnFinished"]):
+        print(event["at"], event["payload"]["outcome"])
+
+Errors are those of `vyane_cli.errors`: each has `slug`, `message`, `hint` and `exit_code`.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from vyane_cli.core.calls import Trigger
+from vyane_cli.core.events import EventKind, Outcome
+from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
+from vyane_cli.operations.watch import Mode, check_watch, watch
+from vyane_cli.runtime import Deadline, Runtime
+
+TIMEOUT_S = 5.0
+"""How long a call waits for locks, unless you say otherwise."""
+
+
+class Message(NamedTuple):
+    """What `send` stored."""
+
+    id: str
+    status: str
+    to_id: str
+    lane: str
+    repeated: bool
+    """The idempotency key was known: nothing new was stored."""
+
+
+def connect(home: str = "", *, timeout_s: float = TIMEOUT_S) -> "Vyane":
+    """Vyane's state: `home`, else $VYANE_HOME, else ~/.config/vyane. Nothing is opened or made yet.
+
+    `timeout_s`: after it a call that waits for a lock raises LockTimeoutError.
+    """
+    return Vyane(_Bounded(home, timeout_s))
+
+
+class _Bounded(Runtime):
+    """A runtime in which every operation has the same limit."""
+
+    def __init__(self, home: str, timeout_s: float) -> None:
+        super().__init__(home)
+        self.timeout_s = timeout_s
+
+    def deadline(self, budget_s: float | None = None) -> Deadline:
+        return super().deadline(self.timeout_s if budget_s is None else budget_s)
+
+
+class Vyane:
+    """The sessions, messages and timelines of one state folder."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    def turn(
+        self,
+        session: str = "",
+        *,
+        trigger: str = Trigger.PRODUCER,
+        prompt_chars: int | None = None,
+        pid: int | None = None,
+        abandon: bool = False,
+    ) -> "Turn":
+        """Start a turn in a session: worker name or id, or vs-…; empty: your own.
+
+        It ends with this process if nothing ends it before; `pid` names another one, 0 the
+        session's own. ConflictError: `turn_open`, `turn_open_elsewhere`.
+        """
+        started = start_turn(
+            self.runtime,
+            session,
+            trigger=trigger,
+            prompt_chars=prompt_chars,
+            pid=os.getpid() if pid is None else pid,
+            abandon=abandon,
+        )
+        return Turn(self, str(started["token"]), started)
+
+    def resume(self, token: str) -> "Turn":
+        """A turn that was started elsewhere, by its token."""
+        return Turn(self, token, {})
+
+    def send(
+        self,
+        to: str,
+        text: str = "",
+        *,
+        kind: str = "context-inject",
+        payload: Mapping[str, Any] | None = None,
+        ttl_s: float | None = None,
+        reply_to: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Message:
+        """Put a message in a session's inbox; on disk when this returns."""
+        sent = send(
+            self.runtime,
+            Draft(
+                to,
+                text,
+                kind,
+                payload,
+                ttl_s=ttl_s,
+                reply_to=reply_to,
+                idempotency_key=idempotency_key,
+            ),
+        )
+        first = sent.message
+        return Message(first.id, "pending", first.to_id, str(first.lane), sent.repeated)
+
+    def history(
+        self,
+        session: str = "",
+        *,
+        after: str = "",
+        kinds: Iterable[str] = (),
+        category: str = "",
+        turn: str = "",
+        since: float = 0.0,
+    ) -> Iterator[dict[str, Any]]:
+        """The events that are there, after the cursor `after` if it is given. Streams."""
+        wanted = check_watch(
+            (Mode.HISTORY,),
+            after=after,
+            kinds=tuple(kinds),
+            category=category,
+            turn=turn,
+            since=since,
+        )
+        return watch(self.runtime, session, wanted)
+
+    def follow(
+        self,
+        session: str = "",
+        *,
+        after: str = "",
+        consumer: str = "",
+        reset: str = "",
+        kinds: Iterable[str] = (),
+        category: str = "",
+        timeout_s: float | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """What is there, one `caught_up` record, then what comes.
+
+        `consumer`: go on where this name was; asking for the next event says that the one before
+        is done with. `timeout_s`: end when nothing has come for so long; None: never.
+        """
+        wanted = check_watch(
+            (Mode.FOLLOW,),
+            after=after,
+            consumer=consumer,
+            reset=reset,
+            kinds=tuple(kinds),
+            category=category,
+        )
+        return watch(self.runtime, session, wanted, timeout_s=timeout_s)
+
+
+class Turn:
+    """One turn of yours. As a context manager it finishes: success, or error on an exception."""
+
+    def __init__(self, vyane: Vyane, token: str, started: Mapping[str, Any]) -> None:
+        self._vyane = vyane
+        self.token = token
+        """Hand it to another process to let it emit in this turn: `Vyane.resume`."""
+        self.started = started
+        """The TurnStarted event; empty for a resumed turn."""
+        self.finished: Mapping[str, Any] | None = None
+        """The TurnFinished event, once `finish` has returned."""
+
+    def emit(self, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Record an event; return it. ConflictError (`turn_finished`) when the turn is over."""
+        return emit_event(self._vyane.runtime, self.token, kind, payload)
+
+    def tool(self, name: str, *, ok: bool = True, duration_ms: int | None = None) -> dict[str, Any]:
+        """A tool was used: its name and whether it worked, never its input or output."""
+        payload: dict[str, Any] = {"tool": name, "outcome": "ok" if ok else "failed"}
+        if duration_ms is not None:
+            payload["duration_ms"] = duration_ms
+        return self.emit(EventKind.TOOL_OBSERVED, payload)
+
+    def result(self, text: str) -> dict[str, Any]:
+        """The turn's result: a digest, its length and the beginning that the settings allow."""
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        payload: dict[str, Any] = {"digest": digest, "chars": len(text)}
+        limit = int(self._vyane.runtime.config["timeline.excerpt_chars"])
+        if limit and text:
+            payload["excerpt"] = text[:limit]
+        return self.emit(EventKind.RESULT_OBSERVED, payload)
+
+    def usage(self, model: str = "", *, input_tokens: int = 0, output_tokens: int = 0) -> None:
+        """What the turn used up."""
+        payload: dict[str, Any] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        self.emit(EventKind.USAGE_OBSERVED, {"model": model, **payload} if model else payload)
+
+    def finish(
+        self, outcome: str = Outcome.SUCCESS, code: str = "", text: str = ""
+    ) -> dict[str, Any]:
+        """End the turn. The same again returns the first event.
+
+        ConflictError (`terminal_conflict`) when it has ended in another way.
+        """
+        event = finish_turn(self._vyane.runtime, self.token, outcome, code, text)
+        self.finished = event
+        return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.finished is not None:
+            return
+        if kind is None:
+            self.finish()
+        elif issubclass(kind, KeyboardInterrupt):
+            self.finish(Outcome.INTERRUPTED, "user_interrupt")
+        else:
+            self.finish(Outcome.ERROR, "exception", kind.__name__)

@@ -1,0 +1,123 @@
+"""`vyane timeline`: what a session did: as a story, event by event, checked, exported, deleted."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from vyane_cli.commands import watch
+from vyane_cli.commands.state import state_of
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.operations.timeline_delete import delete_timeline
+from vyane_cli.operations.timeline_export import FORMATS, export_timeline, write_whole
+from vyane_cli.operations.timeline_show import show_timeline
+from vyane_cli.operations.timeline_verify import verify_timeline
+from vyane_cli.render.human import Screen, safe
+from vyane_cli.render.story import tell_chapter, tell_markdown
+
+READ = "read"
+
+
+class ReadByDefault(TyperGroup):
+    """`vyane timeline W --history` is `vyane watch W --history`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the reading command first, unless a command or a call for help is there."""
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = [READ, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=ReadByDefault,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What a session did. `vyane timeline W --history`, `--follow` and `--tail` read it event "
+    "by event, as `vyane watch` does.",
+)
+app.command(READ, hidden=True)(watch.command)
+
+Who = Annotated[
+    str, typer.Argument(help="Worker (name, id or its beginning) or vs-…; else your own.")
+]
+
+
+@app.command("show")
+def show_command(
+    context: typer.Context,
+    session: Who = "",
+    turns: Annotated[int, typer.Option(help="How many of the last turns.", min=1)] = 10,
+) -> None:
+    """Tell the last turns: who asked, which tools, what was delivered, how each ended."""
+    state = state_of(context)
+    data = show_timeline(state.runtime, session, turns)
+
+    def human(screen: Screen) -> None:
+        if not data["story"]:
+            screen.say(f"{safe(data['name'])} has done nothing yet", "dim")
+            return
+        screen.heading(f"{safe(data['name'])}, {data['turns']} turns")
+        if data["earlier"]:
+            screen.say(f"{data['earlier']} earlier ones: --turns {data['turns']}", "dim")
+        for chapter in data["story"]:
+            for text, style in tell_chapter(chapter):
+                screen.line(text, style)
+
+    state.show(data, human)
+
+
+@app.command("verify")
+def verify_command(context: typer.Context, session: Who = "") -> None:
+    """Check every line. Exit 7 names the file, the line and what is wrong with it."""
+    state = state_of(context)
+    if state.as_json:
+        state.show(verify_timeline(state.runtime, session), lambda screen: None)
+        return
+    with state.screen.progress("checking") as progress:
+        data = verify_timeline(state.runtime, session, progress)
+
+    def human(screen: Screen) -> None:
+        words = f"{data['events']} events, {data['turns']} turns, {data['bytes']} bytes: sound"
+        screen.say(words, "green")
+        if data["open"]:
+            screen.say(f"turn {data['open']} is open", "dim")
+        if data["torn_bytes"]:
+            torn = f"{data['torn_bytes']} bytes of an append that a crash cut short are no event"
+            screen.say(torn, "dim")
+
+    state.show(data, human)
+
+
+@app.command("export")
+def export_command(
+    context: typer.Context,
+    session: Who = "",
+    form: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "jsonl",
+    output: Annotated[str, typer.Option(help="A file; else standard output.")] = "",
+) -> None:
+    """Write the whole timeline: its events, the story in Markdown, or OpenTelemetry's JSON."""
+    state = state_of(context)
+    pieces: Iterator[str] = export_timeline(state.runtime, session, form, tell_markdown)
+    if not output or output == "-":
+        for piece in pieces:
+            print(piece, end="")
+        return
+    size = write_whole(output, pieces)
+    data: dict[str, Any] = {"file": output, "format": form, "bytes": size}
+    state.show(data, lambda screen: screen.say(f"{size} bytes in {safe(output)}"))
+
+
+@app.command("delete")
+def delete_command(
+    context: typer.Context,
+    session: Who = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Really delete it.")] = False,
+) -> None:
+    """Delete a timeline with its cursors and kept calls. Messages are kept."""
+    state = state_of(context)
+    if not session:
+        raise InvalidInputError("session", "", "given: a delete names what it deletes")
+    data = delete_timeline(state.runtime, session, yes=yes)
+    said = f"deleted {data['events']} events of {data['session']}"
+    state.show(data, lambda screen: screen.say(said))

@@ -1,0 +1,49 @@
+"""Named consumers of a timeline: how far each has come, in `timelines/{vs}/cursors/{name}.json`.
+
+Owner: the consumer. Commit point: the rename, after the events up to it were printed and flushed.
+A crash before it shows them again (at least once); nothing is ever passed over.
+"""
+
+from typing import Any
+
+from vyane_cli.core.cursors import Cursor, parse_cursor, render_cursor
+from vyane_cli.errors import CorruptStateError, InvalidInputError
+from vyane_cli.store import document
+from vyane_cli.store.layout import Layout
+from vyane_cli.store.registry import listdir
+
+
+def load(layout: Layout, session: str, name: str) -> Cursor | None:
+    """The stored cursor; None for a consumer that has none."""
+    path = layout.consumer(session, name)
+    data = document.load(path)
+    if data is None:
+        return None
+    try:
+        return parse_cursor(str(data.get("cursor") or ""))
+    except InvalidInputError:
+        raise CorruptStateError(
+            path, "it holds no cursor", hint="start over with --reset earliest or latest"
+        ) from None
+
+
+def save(layout: Layout, session: str, name: str, cursor: Cursor, at: float) -> None:
+    """Store the cursor; on disk when this returns."""
+    data: dict[str, Any] = {
+        "consumer": name,
+        "session": session,
+        "seq": cursor.seq,
+        "cursor": render_cursor(cursor),
+        "at": at,
+    }
+    document.save(layout.consumer(session, name), data, layout.root)
+
+
+def names(layout: Layout, session: str) -> list[str]:
+    """The consumers that this timeline has."""
+    folder = layout("timelines", session, "cursors")
+    return [
+        name[: -len(".json")]
+        for name in listdir(folder)
+        if name.endswith(".json") and not name.startswith(".")
+    ]
