@@ -1,9 +1,10 @@
 """Entry for hosts: payload → operation → reply; exits 0 whatever happens, a wake aside.
 
-Only `os` and `sys` are imported before it is known that there is work. A host takes exit 2 for
+Only built-in modules are imported before it is known that there is work. A host takes exit 2 for
 "block", so nothing here may raise: an error is written to `log/hook.log`, and the session goes on.
 """
 
+import gc
 import os
 import sys
 
@@ -27,11 +28,11 @@ LOG_MAX = 256 * 1024
 class Options:
     """The few options of the host path. Unknown ones are ignored: a host may be newer than we."""
 
-    __slots__ = ("event", "guard", "home", "host", "rerun", "rewake")
+    __slots__ = ("again", "event", "guard", "home", "host", "rerun", "rewake")
 
     def __init__(self, words: "Sequence[str]") -> None:
         self.host, self.home, self.event = "claude-code", "", ""
-        self.guard, self.rewake, self.rerun = 0, False, False
+        self.guard, self.rewake, self.rerun, self.again = 0, False, False, False
         waiting = ""
         for word in words:
             if waiting:
@@ -49,11 +50,14 @@ class Options:
                 self.rewake = True
             elif word == "--rerun":
                 self.rerun = True
+            elif word == "--again":
+                self.again = True
 
 
 def main(words: "Sequence[str] | None" = None) -> "NoReturn":
     """Run one hook call and end the process with its status."""
     status = 0
+    gc.disable()  # it lives for 30 ms: collecting while classes are made costs one of them
     try:
         status = run(Options(sys.argv[1:] if words is None else words))
     except BaseException:  # also SystemExit and KeyboardInterrupt: a host reads statuses
@@ -66,33 +70,38 @@ def run(options: Options) -> int:
     if nothing_to_do(options):
         return 0
     from vyane_cli.hosts import claude_code as host
-    from vyane_cli.runtime import HOOK_BUDGET_S, Runtime
+    from vyane_cli.runtime import HOOK_BUDGET_S, WATCH_BUDGET_S, Runtime
 
     runtime = Runtime(options.home, hosts={host.NAME: host})
-    deadline = runtime.deadline(HOOK_BUDGET_S)
     if not os.path.isdir(runtime.layout.root):
         return 0  # never set up, or taken away under live hooks
-    data = b"" if options.rerun else read_stdin(deadline.left_s)
-    above = runtime.parent_of(options.guard) if options.guard else 0
+    deadline = runtime.limit = runtime.deadline(HOOK_BUDGET_S)
+    said = not (options.rerun or options.again)
     call = host.parse(
-        data or b'{"vyane":"rerun"}',
+        read_stdin(deadline.left_s) if said else b"{}",
         runtime.environ,
         runtime.identify,
         event=options.event,
         rewake=options.rewake,
-        host_pid=above,
+        host_pid=runtime.parent_of(options.guard) if options.guard else 0,
     )
     if options.rerun:
         from vyane_cli.core.calls import Event
 
-        call = call._replace(event=Event.RERUN, problem="")
+        call = call._replace(event=Event.RERUN)
     if call.problem:
         log(runtime, f"{options.event or call.name}: {call.problem}")
+    if call.rewake:  # it runs beside the session, which does not wait for it
+        deadline = runtime.limit = runtime.deadline(WATCH_BUDGET_S)
     return serve(runtime, options, call, host, deadline)
 
 
 def serve(
-    runtime: "Runtime", options: Options, call: "HookCall", host: "ModuleType", deadline: "Deadline"
+    runtime: "Runtime",
+    options: Options,
+    call: "HookCall",
+    host: "ModuleType",
+    deadline: "Deadline",
 ) -> int:
     """Tick, and sleep for the session if its mail must wait."""
     from vyane_cli.errors import LockTimeoutError, VyaneError
@@ -100,17 +109,20 @@ def serve(
 
     out = Out(host)
     try:
-        plan = ticking.tick(
-            runtime, call, host, out.show, deadline, guard=options.guard, rerun=options.rerun
-        )
-        if plan is not None and plan.sleeps and not out.woke:
+        try:
+            plan = ticking.tick(
+                runtime, call, host, out.show, deadline, guard=options.guard, rerun=options.rerun
+            )
+            sleeps = plan is not None and plan.sleeps
+        except LockTimeoutError as error:
+            log(runtime, f"{call.name}: {error.message}")
+            sleeps = call.rewake and call.attended  # a ring is not heard twice
+            if not (out.shown or sleeps):
+                ticking.spool_call(runtime, call)
+        if sleeps and not out.woke:
             from vyane_cli.operations.sleeper import sleep_and_tick
 
             sleep_and_tick(runtime, call, host, out.show)
-    except LockTimeoutError as error:
-        log(runtime, f"{call.name}: {error.message}")
-        if not out.shown:
-            ticking.spool_call(runtime, call)
     except VyaneError as error:
         log(runtime, f"{call.name}: {error.message}")
     except Exception as error:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HOOK_BUDGET_S = 0.8
 """One deadline for all locks of one hook call."""
+WATCH_BUDGET_S = 5.0
+"""The same for a handler that runs beside the session."""
 
 
 def accelerate() -> None:
@@ -42,6 +44,8 @@ class Runtime:
         self.hosts = dict(hosts or {})
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
         self.layout = Layout(os.path.abspath(root) if root else find_root(dict(self.environ)))
+        self.limit: Deadline | None = None
+        """One budget for all locks of this process, if it has one: a hook's."""
         self._config: Config | None = None
         self._templates: Templates | None = None
         self._last_id = ""
@@ -100,7 +104,7 @@ class Runtime:
         self, *wanted: "tuple[Kind, str]", deadline: Deadline | None = None
     ) -> "AbstractContextManager[None]":
         """Hold these locks, in their order."""
-        return locks.held(self.layout.root, list(wanted), deadline or self.deadline())
+        return locks.held(self.layout.root, list(wanted), deadline or self.limit or self.deadline())
 
 
 def locale_language(environ: Mapping[str, str]) -> str:

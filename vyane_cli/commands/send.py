@@ -11,7 +11,7 @@ from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.send import Draft, Sent, send
-from vyane_cli.render.human import Screen
+from vyane_cli.render.human import Screen, safe
 
 BODY_KEYS = {
     "to": "to", "text": "text", "kind": "kind", "payload": "payload", "summary": "summary",
@@ -20,6 +20,12 @@ BODY_KEYS = {
     "idempotency_key": "idempotency_key", "to_id": "to", "to_kind": "",
 }  # fmt: skip
 """Keys of `--from-json` → fields of a draft."""
+
+
+TEXT_KEYS = (
+    "text", "kind", "summary", "from_kind", "reply_to", "task_id", "correlation_id",
+    "idempotency_key",
+)  # fmt: skip
 
 
 def command(
@@ -65,8 +71,6 @@ def command(
     if from_json:
         draft = parse_body(_read(from_json), {"to": to} if to else {})
     else:
-        if not to:
-            raise InvalidInputError("to", to, "given", hint='vyane send NAME "text"')
         draft = Draft(
             to,
             read_text(text),
@@ -91,9 +95,9 @@ def show_sent(state: State, sent: Sent) -> None:
         first["copies"] = facts
 
     def human(screen: Screen) -> None:
-        for fact in facts:
-            again = " (already stored)" if sent.repeated else ""
-            screen.say(f"stored {fact['id']} for {fact['to_name']}{again}: {fact['outlook']}")
+        again = " (already stored)" if sent.repeated else ""
+        for fact, name in zip(facts, sent.names, strict=True):
+            screen.say(f"stored {fact['id']} for {safe(name)}{again}: {fact['outlook']}")
 
     state.show(first, human)
 
@@ -153,7 +157,9 @@ def parse_body(text: str, given: dict[str, Any]) -> Draft:
         raise InvalidInputError(
             "from-json.to_kind", to_kind, "worker, logical_session, channel or broadcast"
         )
-    for key in ("text", "kind", "summary", "from_kind", "reply_to", "task_id"):
+    if "payload" in fields and not isinstance(fields["payload"], dict):
+        raise InvalidInputError("from-json.payload", fields["payload"], "a JSON object")
+    for key in TEXT_KEYS:
         if key in fields and not isinstance(fields[key], str):
             raise InvalidInputError(f"from-json.{key}", fields[key], "a text")
     ttl = fields.get("ttl_s")

@@ -13,7 +13,7 @@ from vyane_cli.hosts import claude_code, generic
 from vyane_cli.operations.dryrun import explain
 from vyane_cli.operations.generic import call_for_worker
 from vyane_cli.operations.tick import tick
-from vyane_cli.render.human import Screen
+from vyane_cli.render.human import Screen, safe
 from vyane_cli.runtime import Runtime
 
 
@@ -26,8 +26,10 @@ def command(
         str, typer.Option(help="With generic: whose mail. Inside a session: own.")
     ] = "",
     event: Annotated[str, typer.Option(help="The event, when the payload does not say.")] = "",
-    rewake: Annotated[bool, typer.Option(help="As the asynchronous handler.")] = False,
-    dry_run: Annotated[bool, typer.Option(help="Print the plan; change nothing.")] = False,
+    rewake: Annotated[bool, typer.Option("--rewake", help="As the asynchronous handler.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan; change nothing.")
+    ] = False,
 ) -> None:
     """Advance a session's mail: what a host's hook calls.
 
@@ -64,7 +66,7 @@ def _from_stdin(runtime: Runtime, event: str, rewake: bool) -> HookCall:
 def _show_plan(screen: Screen, told: dict[str, Any]) -> None:
     screen.pairs([(key, told[key]) for key in ("event", "worker", "liveness") if told.get(key)])
     for event in told["timeline"]:
-        screen.say(f"timeline: {event['kind']} {event['payload']}")
+        screen.say(safe(f"timeline: {event['kind']} {event['payload']}"))
     for change in told["mail"]:
         screen.say(f"mail: {change['op']} {' '.join(change['ids'])} {change.get('rule', '')}")
     for one in told["held"]:
@@ -72,4 +74,4 @@ def _show_plan(screen: Screen, told: dict[str, Any]) -> None:
     text = told["reply"].get("context") or told["reply"].get("wake") or told["reply"].get("text")
     screen.say("prints: " + ("nothing" if not text else ""))
     if text:
-        screen.body(text)
+        screen.say(text)  # an envelope of our own: neutralised already

@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.operations.story import tell
-from vyane_cli.render.human import Screen, clock_time, span
+from vyane_cli.render.human import Screen, clock_time, safe, span
 
 
 def command(
@@ -18,8 +18,9 @@ def command(
     told = tell(state.runtime, message)
 
     def human(screen: Screen) -> None:
-        screen.heading(f"{told['id']}  {told['from_name']} → {told['to_id']}  ({told['lane']})")
-        screen.say(told["summary"])
+        parties = f"{safe(told['from_name'])} → {safe(told['to_id'])}"
+        screen.heading(f"{told['id']}  {parties}  ({told['lane']})")
+        screen.say(safe(told["summary"]))
         screen.say("")
         screen.table(
             ("when", "what", "rule", "on what"),
@@ -34,9 +35,18 @@ def command(
     state.show(told, human)
 
 
+def _reading(key: str, value: Any) -> str:
+    """`last_start_s_ago: 1.9` as `last start 2 s ago`."""
+    words = key.split("_")
+    if "s" in words and isinstance(value, (int, float)):
+        words[words.index("s")] = span(value)
+        return " ".join(words)
+    return safe(f"{' '.join(words)} {value}")
+
+
 def _why(one: dict[str, Any]) -> str:
     parts = [one["why"]] if "why" in one else []
-    parts += [f"{key.replace('_', ' ')} {value}" for key, value in one.get("readings", {}).items()]
+    parts += [_reading(key, value) for key, value in one.get("readings", {}).items()]
     if one.get("again_ms"):
         parts.append(f"tried again in {span(one['again_ms'] / 1000)}")
     if one.get("transport"):

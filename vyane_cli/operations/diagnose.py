@@ -27,6 +27,6 @@ def diagnose(runtime: "Runtime", session: HostSession, code: str, text: str) -> 
                 {"code": code, "text": text},
                 runtime.clock(),
             )
-            opened.append(state.events, [state.head])
+            opened.commit(state)
         finally:
             opened.close()

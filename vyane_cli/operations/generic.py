@@ -2,14 +2,28 @@
 
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.messages import FromKind
+from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import find_worker
-from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.errors import InvalidInputError, NotFoundError, VyaneError
 from vyane_cli.operations.identity import whoami
+from vyane_cli.operations.tick import Desk
 from vyane_cli.store import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
+
+
+def prove(runtime: "Runtime", session: HostSession) -> None:
+    """An answer proves that the worker has read what it got: consumed, as by its next call."""
+    host = runtime.host(session.host)
+    if host is None:
+        return
+    call = HookCall(session.host, Event.CALL, "reply", session.id, cwd=session.cwd)
+    try:
+        Desk(runtime, session, call, host, runtime.deadline(), rerun=True).claim()
+    except VyaneError:
+        return  # the answer is stored; its next call proves it
 
 
 def call_for_worker(runtime: "Runtime", who: str) -> HookCall:

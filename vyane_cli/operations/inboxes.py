@@ -8,9 +8,9 @@ from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry, Head, render_entry
 from vyane_cli.core.messages import Lane, Message, Position, ToKind
 from vyane_cli.core.workers import find_worker
-from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
 from vyane_cli.operations.liveness import look
-from vyane_cli.store import inbox, registry
+from vyane_cli.store import inbox, journal, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,16 @@ def list_messages(
         raise InvalidInputError("limit", limit, f"between 1 and {LIMIT_MAX}")
     entries: list[Entry] = []
     for path in _paths(runtime, who):
-        entries += inbox.read(path, whole=everything or bool(since_s)).mailbox.entries
+        reading = inbox.read(path, whole=everything or bool(since_s))
+        for offset, name in reading.unknown:
+            raise CorruptStateError(
+                path,
+                f"a message of the unknown kind {name!r}",
+                line=journal.line_number(path, offset),
+                slug="too-new",
+                hint="a newer vyane wrote it: upgrade this one",
+            )
+        entries += reading.mailbox.entries
     entries = [
         entry
         for entry in entries
@@ -110,8 +119,8 @@ def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:
             name = worker.name
             seen = look(runtime, worker)
             paths = boxes_of(runtime, worker_id, logical)
-            head = inbox.read(paths[0]).mailbox.head
-            outlook = _outlook(runtime, message, seen.liveness, head, "watch" in seen.transports)
+            head = inbox.read_head(paths[0])
+            outlook = _outlook(runtime, message, seen.liveness, head, seen.transports)
             facts["liveness"] = str(seen.liveness)
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"
@@ -119,9 +128,11 @@ def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:
 
 
 def _outlook(
-    runtime: "Runtime", message: Message, liveness: Liveness, head: Head, watched: bool
+    runtime: "Runtime", message: Message, liveness: Liveness, head: Head, ways: Sequence[str]
 ) -> str:
     position = message.position
+    if "call" in ways:
+        return "it gets the message at its next call (vyane tick --host generic)"
     match liveness:
         case Liveness.EXITED:
             return "the session is closed; it gets the message when it comes back"
@@ -137,7 +148,7 @@ def _outlook(
             pass
     if message.lane is Lane.QUIET:
         return "the session is idle; the message goes along with its next turn"
-    if not watched:
+    if "watch" not in ways:
         return "the session is idle and has no watch; it gets the message at its next prompt"
     clock = runtime.clock()
     readings = Readings(head, liveness, clock.boot_ms, runtime.config.limits)

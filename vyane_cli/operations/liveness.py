@@ -30,11 +30,14 @@ def look(runtime: "Runtime", worker: Worker) -> Look:
     """Read what the session's own files say. A damaged timeline counts as no open turn."""
     layout = runtime.layout
     session_id = registry.read_current(layout, worker.id)
-    session = registry.load_session(layout, session_id) if session_id else None
+    session, damaged = None, ""
+    try:
+        session = registry.load_session(layout, session_id) if session_id else None
+    except CorruptStateError as error:
+        damaged = error.message
     if session is None:
         never = Liveness.UNKNOWN if not worker.final else Liveness.EXITED
-        return Look(never, None, None, (), 0.0)
-    damaged = ""
+        return Look(never, None, None, (), 0.0, damaged)
     try:
         head = timeline.read_head(layout.timeline(session.logical_session))
     except CorruptStateError as error:

@@ -42,8 +42,8 @@ def nudge_overdue(runtime: "Runtime", own: str, clock: Clock) -> None:
     """Ring for at most three workers whose mail has been lying; never an error of the caller's."""
     try:
         grace = runtime.config.limits.overdue_ms
-        for worker in markers.overdue(runtime.layout, clock.now_ms, grace, MOST_OVERDUE + 1):
-            if worker != own:
-                nudge(runtime, worker, clock)
+        found = markers.overdue(runtime.layout, clock.now_ms, grace, MOST_OVERDUE + 1)
+        for worker in [one for one in found if one != own][:MOST_OVERDUE]:
+            nudge(runtime, worker, clock)
     except VyaneError:
         return

@@ -34,15 +34,24 @@ def ensure_session(
     """
     layout = runtime.layout
     known = registry.load_session(layout, call.session)
+    if known is not None and _is_late(known, call):
+        return None
     if known is not None and _unchanged(known, call):
-        return known
+        if registry.read_current(layout, known.worker) == known.id:
+            return known
+        if _is_registered(runtime, known.worker, deadline):
+            _publish(runtime, known, call, deadline)
+            return known
+        known = None  # its registration was killed half-way: the registry is the commit point
     if known is None and call.event is Event.SESSION_END:
         return None
     with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
         known = registry.load_session(layout, call.session)
-        if known is not None and _unchanged(known, call):
-            return known
-        session = _resume(runtime, known, call) if known is not None else None
+        if known is not None and known.worker not in registry.Registry(layout).workers:
+            known = None
+        session = None
+        if known is not None:  # registered by a twin of this call a moment ago, or resumed
+            session = known if _unchanged(known, call) else _resume(runtime, known, call)
         if session is None:
             session = _take_over(runtime, call) or _adopt(runtime, call)
         if session is None:
@@ -54,13 +63,27 @@ def ensure_session(
     return session
 
 
+def _is_registered(runtime: "Runtime", worker: str, deadline: "Deadline") -> bool:
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        return worker in registry.Registry(runtime.layout).workers
+
+
+def _is_late(known: HostSession, call: HookCall) -> bool:
+    """A late call of a session that is over: nothing is done for it.
+
+    A start or a prompt proves that it runs again; a tool's event may be a background subagent's.
+    """
+    opens = call.event in (Event.SESSION_START, Event.PROMPT, Event.CALL)
+    return bool(known.ended or known.replaced_by) and not opens
+
+
 def _unchanged(known: HostSession, call: HookCall) -> bool:
+    over = bool(known.ended or known.replaced_by)
     same = call.process is None or known.process == call.process or call.process in known.others
     if call.process in known.others and processes.is_present(known.process) is False:
         return False  # the owner is gone: the other one is the session now
     moved = call.event is Event.SESSION_START and call.attended != known.attended
-    over = known.ended and call.event is not Event.SESSION_END
-    return same and not over and not moved and not known.replaced_by
+    return same and not over and not moved
 
 
 def _resume(runtime: "Runtime", known: HostSession, call: HookCall) -> HostSession:
@@ -193,10 +216,20 @@ def _publish(
         return  # a second process on one session gets no mail
     with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
         before = registry.read_current(runtime.layout, session.worker)
-        if before != session.id:
+        if before != session.id and _may_replace(runtime, before, call):
             registry.write_current(runtime.layout, session.worker, session.id)
             if before and is_safe_id(before):
                 markers.forget(runtime.layout, before)
+
+
+def _may_replace(runtime: "Runtime", before: str, call: HookCall) -> bool:
+    """A start takes the worker over; any other call only from a session that is over."""
+    if call.event in (Event.SESSION_START, Event.CALL) or not is_safe_id(before):
+        return True
+    other = registry.load_session(runtime.layout, before)
+    if other is None or other.ended or other.replaced_by:
+        return True
+    return processes.is_present(other.process) is False
 
 
 def end_session(

@@ -4,7 +4,9 @@ Commit point: the line in the inbox, on disk with every directory on its way bef
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from vyane_cli.core import ids
@@ -31,15 +33,17 @@ from vyane_cli.core.messages import (
 )
 from vyane_cli.core.routing import Address, Relative, parse_address
 from vyane_cli.core.turns import Clock
-from vyane_cli.core.workers import Worker, find_worker
+from vyane_cli.core.workers import Worker, find_worker, nearest_names
 from vyane_cli.errors import (
     ConflictError,
     DurabilityUnknownError,
     InvalidInputError,
     NotFoundError,
     RefusedError,
+    StorageError,
     VyaneError,
 )
+from vyane_cli.operations.diagnose import diagnose
 from vyane_cli.operations.identity import Speaker, claim_kind, require_person, whoami
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.nudge import publish
@@ -77,6 +81,8 @@ class Sent(NamedTuple):
     messages: tuple[Message, ...]
     repeated: bool = False
     """The idempotency key was known: nothing new was stored."""
+    names: tuple[str, ...] = ()
+    """The recipients, as people know them, one for each message."""
 
     @property
     def message(self) -> Message:
@@ -108,13 +114,13 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     payload = check_payload(kind, _payload(kind, draft))
     if len(codec.dumps(payload)) > PAYLOAD_MAX_BYTES:
         raise InvalidInputError("payload", "…", f"at most {PAYLOAD_MAX_BYTES // 1024} KiB")
-    workers = registry.Registry(runtime.layout)
-    address = parse_address(draft.to)
-    targets = resolve(runtime, workers, address, speaker)
-    for target in targets:
-        check_direction(kind, target.relation, target.kind)
     if kind is Kind.TAKEOVER:
         require_person(runtime, speaker, "take over a session")
+    workers = registry.Registry(runtime.layout)
+    address = _address(draft.to, workers)
+    targets = resolve(runtime, workers, address, speaker)
+    for target in targets:
+        _check_direction(runtime, speaker, kind, target)
     parent = find_message(runtime, draft.reply_to) if draft.reply_to else None
     clock = runtime.clock()
     sender = workers.workers.get(speaker.id)
@@ -144,17 +150,42 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
                 _limited("task-id", draft.task_id, TASK_ID_MAX),
                 sender.trace_id if sender else None,
                 parent.message.id if parent else None,
-                _correlation(draft, parent.message if parent else None, targets, runtime, clock),
+                _correlation(draft, parent.message if parent else None, runtime, clock),
             )
         )
-    if address.kind is ToKind.BROADCAST:
-        return _broadcast(runtime, targets, messages, draft, clock)
+    if len(messages) > 1:
+        shared = messages[0].correlation_id or messages[0].id
+        messages = [message._replace(correlation_id=shared) for message in messages]
     if draft.idempotency_key is None:
+        if address.kind is ToKind.BROADCAST:
+            _take_broadcast_turn(runtime, clock)
         for target, message in zip(targets, messages, strict=True):
             store(runtime, target, message, clock)
         _keep_copy(runtime, speaker, messages)
-        return Sent(tuple(messages))
+        return Sent(tuple(messages), names=tuple(target.name for target in targets))
     return _once(runtime, speaker, targets, messages, draft.idempotency_key, clock)
+
+
+def _address(text: str, workers: registry.Registry) -> Address:
+    """The address; one that is none names the nearest workers."""
+    try:
+        return parse_address(text)
+    except InvalidInputError as error:
+        names = [worker.name for worker in workers.listing() if not worker.final]
+        near = nearest_names(text, names) or tuple(names[:3])
+        if near:
+            error.hint = "did you mean " + " or ".join(near) + "?"
+        raise
+
+
+def _check_direction(runtime: "Runtime", speaker: Speaker, kind: Kind, target: Target) -> None:
+    """A refused order of an agent is in its timeline: somebody may have put it up to it."""
+    try:
+        check_direction(kind, target.relation, target.kind)
+    except RefusedError as error:
+        if speaker.session is not None:
+            diagnose(runtime, speaker.session, error.slug, error.message)
+        raise
 
 
 def _payload(kind: Kind, draft: Draft) -> dict[str, Any]:
@@ -199,17 +230,13 @@ def _limited(field: str, text: str | None, limit: int) -> str | None:
 
 
 def _correlation(
-    draft: Draft,
-    parent: Message | None,
-    targets: Sequence[Target],
-    runtime: "Runtime",
-    clock: Clock,
+    draft: Draft, parent: Message | None, runtime: "Runtime", clock: Clock
 ) -> str | None:
     if draft.correlation_id:
         return _limited("correlation-id", draft.correlation_id, TASK_ID_MAX)
     if parent is not None and parent.correlation_id:
         return parent.correlation_id
-    if len(targets) > 1 or draft.kind == Kind.TASK_DISPATCH:
+    if draft.kind == Kind.TASK_DISPATCH:
         return runtime.new_id(clock.now_ms)
     return None
 
@@ -344,16 +371,30 @@ def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) ->
                     control=message.lane is Lane.CONTROL,
                     startable=message.startable,
                 )
-            box = inbox.Inbox(target.path, layout.root)
-            try:
-                box.add(message, clock)
-            finally:
-                box.close()
+            inbox.append(target.path, layout.root, message, clock)
             if message.startable and target.worker:
-                publish(runtime, target.worker, session, clock)
+                _ring(runtime, target.worker, session, clock)
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
+
+
+@contextmanager
+def _nothing_stored_yet() -> Iterator[None]:
+    """What fails before the message's own append has stored nothing, whatever else is unsure."""
+    try:
+        yield
+    except DurabilityUnknownError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(5, "I/O error")
+        raise StorageError(error.path, cause) from error
+
+
+def _ring(runtime: "Runtime", worker: str, session: str, clock: Clock) -> None:
+    """The message is stored: a ring that fails is made up for by any other session's tick."""
+    try:
+        publish(runtime, worker, session, clock)
+    except VyaneError:
+        return
 
 
 def _keep_copy(runtime: "Runtime", speaker: Speaker, messages: Sequence[Message]) -> None:
@@ -380,50 +421,50 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def _content(message: Message) -> str:
-    """What makes two messages under one key the same: everything but id and time."""
-    plain = message._replace(id="", ts=0.0, correlation_id=None)
-    return _digest(codec.dumps(render_message(plain)).decode("utf-8", "surrogatepass"))
+def _content(messages: Sequence[Message]) -> str:
+    """What makes two sends under one key the same: what the sender wrote, and to whom.
+
+    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast.
+    """
+    addressed = sorted({f"{message.to_kind}:{message.to_id}" for message in messages})
+    first = messages[0]
+    written = (first.kind, first.summary, dict(first.payload), first.ttl_seconds, first.task_id,
+               first.parent_message_id)  # fmt: skip
+    return _digest(*addressed, codec.dumps(written).decode())
 
 
 def _once(
     runtime: "Runtime",
     speaker: Speaker,
     targets: Sequence[Target],
-    messages: list[Message],
+    messages: Sequence[Message],
     key: str,
     clock: Clock,
 ) -> Sent:
-    """The same key and content is the same message. The key is kept before the message is.
+    """The same key and content is the same send. The key, with its recipients, is kept first.
 
-    A crash in between leaves a key whose message is in no inbox: the retry stores it under the
-    same id.
+    A crash in between leaves a key whose messages are in no inbox: the retry stores them under
+    the same ids, so that it completes what was begun.
     """
     if not 0 < len(key) <= 256:
         raise InvalidInputError("idempotency-key", key, "1 to 256 characters")
     layout = runtime.layout
     digest = _digest(speaker.kind, speaker.id, key)
-    content = _digest(*(_content(message) for message in messages))
+    content = _content(messages)
     with runtime.held((LockKind.KEY, digest)):
         known = document.load(layout.key(digest))
-        if known is None:
-            record = {
-                "key": key,
-                "content": content,
-                "ids": [message.id for message in messages],
-                "ts": clock.at,
-                "expires": clock.at + max(DAY_S, *(m.ttl_seconds for m in messages)),
-            }
-            document.save(layout.key(digest), record, layout.root)
-        elif known.get("content") != content:
+        if known is not None and known.get("content") != content:
             raise ConflictError(
                 f"the idempotency key {key!r} was used for another message ({known['ids'][0]})"
             )
+        if known is None:
+            if messages[0].to_kind is ToKind.BROADCAST:
+                _take_broadcast_turn(runtime, clock, digest)
+            with _nothing_stored_yet():
+                document.save(layout.key(digest), _key_record(key, content, targets, messages),
+                              layout.root)  # fmt: skip
         else:
-            messages = [
-                message._replace(id=known_id, ts=float(known["ts"]))
-                for message, known_id in zip(messages, known["ids"], strict=True)
-            ]
+            targets, messages = _as_first_sent(runtime, known, targets, messages[0])
         repeated = known is not None
         for target, message in zip(targets, messages, strict=True):
             if repeated and _is_stored(runtime, target, message):
@@ -432,7 +473,40 @@ def _once(
             store(runtime, target, message, clock)
     if not repeated:
         _keep_copy(runtime, speaker, messages)
-    return Sent(tuple(messages), repeated)
+    return Sent(tuple(messages), repeated, tuple(target.name for target in targets))
+
+
+def _key_record(
+    key: str, content: str, targets: Sequence[Target], messages: Sequence[Message]
+) -> dict[str, Any]:
+    longest = max(message.ttl_seconds for message in messages)
+    return {
+        "key": key,
+        "content": content,
+        "ids": [message.id for message in messages],
+        "workers": [target.worker for target in targets],
+        "ts": messages[0].ts,
+        "correlation_id": messages[0].correlation_id,
+        "expires": messages[0].ts + max(DAY_S, longest),
+    }
+
+
+def _as_first_sent(
+    runtime: "Runtime", known: Mapping[str, Any], targets: Sequence[Target], template: Message
+) -> tuple[list[Target], list[Message]]:
+    """The targets and messages of the first send under a key."""
+    template = template._replace(
+        ts=float(known["ts"]), correlation_id=known.get("correlation_id") or None
+    )
+    by_worker = {target.worker: target for target in targets}
+    to, messages = [], []
+    for message_id, worker in zip(known["ids"], known["workers"], strict=True):
+        target = by_worker.get(worker) or Target(
+            ToKind.BROADCAST, "*", runtime.layout.inbox(worker), worker, lock=worker, name=worker
+        )
+        to.append(target)
+        messages.append(template._replace(id=str(message_id), to_id=target.id))
+    return to, messages
 
 
 def _is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
@@ -449,8 +523,6 @@ def _is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
                 failed.message_id = message.id
                 raise failed from error
             finally:
-                import os
-
                 os.close(fd)
             return True
     folder = runtime.layout("messages", "archive")
@@ -460,16 +532,16 @@ def _is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
     )
 
 
-def _broadcast(
-    runtime: "Runtime", targets: list[Target], messages: list[Message], draft: Draft, clock: Clock
-) -> Sent:
-    """One copy for each active worker, recipients first: a keyed retry completes what it began."""
+def _take_broadcast_turn(runtime: "Runtime", clock: Clock, key: str = "") -> None:
+    """One broadcast a minute for the whole state folder: RefusedError, and nothing is stored.
+
+    A retry under the key that has the turn goes on with it.
+    """
     layout = runtime.layout
-    key = draft.idempotency_key or ""
     with runtime.held((LockKind.BROADCAST, "")):
         last = document.load(layout.broadcast()) or {}
         if key and last.get("key") == key:
-            return _complete(runtime, last, messages[0], clock)
+            return
         age = clock.at - float(last.get("at") or 0)
         if last and 0 <= age < BROADCAST_EVERY_S:
             raise RefusedError(
@@ -477,35 +549,8 @@ def _broadcast(
                 slug="broadcast-limit",
                 hint=f"again in {BROADCAST_EVERY_S - age:.0f} s",
             )
-        shared = messages[0].correlation_id or messages[0].id
-        messages = [message._replace(correlation_id=shared) for message in messages]
-        record = {
-            "key": key,
-            "at": clock.at,
-            "copies": [
-                {"worker": target.worker, "id": message.id}
-                for target, message in zip(targets, messages, strict=True)
-            ],
-        }
-        document.save(layout.broadcast(), record, layout.root)
-        for target, message in zip(targets, messages, strict=True):
-            store(runtime, target, message, clock)
-    return Sent(tuple(messages))
-
-
-def _complete(runtime: "Runtime", last: Mapping[str, Any], template: Message, clock: Clock) -> Sent:
-    done = True
-    messages = []
-    for copy in last.get("copies") or ():
-        worker = str(copy["worker"])
-        message = template._replace(id=str(copy["id"]), ts=float(last["at"]))
-        path = runtime.layout.inbox(worker)
-        target = Target(ToKind.BROADCAST, "*", path, worker, lock=worker)
-        if not _is_stored(runtime, target, message):
-            store(runtime, target, message, clock)
-            done = False
-        messages.append(message)
-    return Sent(tuple(messages), done)
+        with _nothing_stored_yet():
+            document.save(layout.broadcast(), {"at": clock.at, "key": key}, layout.root)
 
 
 # ------------------------------------------------------------------ replies, notes of our own
@@ -524,7 +569,13 @@ def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
             f"from a worker: {message.from_kind} {message.from_name} reads "
             "your answer in your own session",
         )
-    return send(runtime, draft._replace(to=to, reply_to=message.id))
+    sent = send(runtime, draft._replace(to=to, reply_to=message.id))
+    session = whoami(runtime).session
+    if session is not None and session.host == "generic":
+        from vyane_cli.operations.generic import prove
+
+        prove(runtime, session)
+    return sent
 
 
 def relay(runtime: "Runtime", draft: Draft) -> Sent:

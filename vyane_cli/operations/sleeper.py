@@ -5,12 +5,14 @@ within 2 s of the session turning idle, and ends when nothing is due, when the s
 or its process is gone. It holds an advisory lock on the wake file, so that there is one.
 """
 
+import gc
 import os
 import time
 
 from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.errors import LockTimeoutError
 from vyane_cli.operations.tick import tick
-from vyane_cli.runtime import HOOK_BUDGET_S
+from vyane_cli.runtime import WATCH_BUDGET_S
 from vyane_cli.store import locks, processes, registry
 
 TYPE_CHECKING = False
@@ -32,11 +34,15 @@ def sleep_and_tick(runtime: "Runtime", call: HookCall, host: "Host", show: "Show
     watched = _lock(runtime.layout.wake(session.id))
     if watched is None:
         return
+    gc.enable()
     call = call._replace(event=Event.FILE_CHANGED, rewake=True, turn="")
     try:
         while _wait(runtime, session, host):
-            deadline = locks.Deadline(HOOK_BUDGET_S)
-            plan = tick(runtime, call, host, show, deadline)
+            deadline = runtime.limit = locks.Deadline(WATCH_BUDGET_S)
+            try:
+                plan = tick(runtime, call, host, show, deadline)
+            except LockTimeoutError:
+                continue
             if plan is None or not plan.sleeps:
                 return
     finally:
@@ -62,10 +68,12 @@ def _lock(path: str) -> int | None:
 def _wait(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
     """True when it is time for another tick, False when there is nothing to wait for."""
     layout = runtime.layout
-    began = time.monotonic()
+    began, guard = time.monotonic(), os.getppid()
     was_idle = _idle(session, host)
     while True:
         time.sleep(LOOK_S)
+        if os.getppid() != guard:
+            return False  # the host has ended this handler: nobody hears it any more
         due = registry.read_text(layout.due(session.worker))
         if not os.path.exists(layout.due(session.worker)):
             return False

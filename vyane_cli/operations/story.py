@@ -15,9 +15,10 @@ RULES: Mapping[str, str] = {
     "target-busy": "the session was in the middle of a turn",
     "too-soon": "normal mail started a turn here a short while ago",
     "rate-guard": "too many turns were started here within the hour",
-    "stop-cap": "three turns in a row were started at a Stop already",
+    "stop-cap": "as many turns in a row were started at a Stop as the settings allow",
     "before-next-turn": "it asked to wait for the next turn",
     "no-room": "the output was full",
+    "timeline-damaged": "the session's timeline is damaged: vyane doctor --fix",
     "ttl": "it waited longer than its time to live",
     "claim-void": "the process that was showing it died",
     "not-taken": "the host did not start the turn",
@@ -25,7 +26,7 @@ RULES: Mapping[str, str] = {
     "session-ended": "its session ended before anything proved that it was read",
     "output-failed": "the output could not be written",
     "cancel/nothing-runs": "nothing ran that could be stopped",
-    "watch/control-of-a-busy-session": "the next tool call of the running turn takes it",
+    "control-of-a-busy-session": "the next tool call of the running turn takes it",
 }
 """Rules and reasons in words; a row of the delivery table needs none, its name says it."""
 

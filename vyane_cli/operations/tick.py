@@ -5,9 +5,10 @@ before the claim: nothing; after it: a claim whose process is dead, so the messa
 marked; after the output and before `delivered`: the same. Nothing is ever only in memory.
 """
 
+import os
+
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply
-from vyane_cli.core.events import Event as TimelineEvent
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.mailbox import Entry, Mailbox, Op, Process
 from vyane_cli.core.messages import Kind as MessageKind
@@ -24,6 +25,7 @@ from vyane_cli.core.ticking import (
     plan_unshown,
 )
 from vyane_cli.core.turns import Transition
+from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.nudge import nudge_overdue
 from vyane_cli.operations.register import end_session, ensure_session
 from vyane_cli.store import files, inbox, markers, needs, processes, registry, spool, timeline
@@ -61,7 +63,11 @@ def tick(
     if session is None or not _owns(runtime, session, call):
         return None
     desk = Desk(runtime, session, call, host, deadline, guard=guard, rerun=rerun)
-    plan = desk.claim()
+    try:
+        plan = desk.claim()
+    except CorruptStateError as error:
+        desk.note_damage(error)
+        raise
     shown = True
     if not plan.reply.empty:
         try:
@@ -76,9 +82,18 @@ def tick(
 
 def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
     """Whether this process is the session's, and the session its worker's present one."""
+    if session.ended or session.replaced_by:
+        return False
     if session.process is not None and call.process is not None and session.process != call.process:
         return False
+    if call.event is Event.FILE_CHANGED and call.file:
+        wake = runtime.layout.wake(session.id)
+        if call.file != wake and os.path.realpath(call.file) != os.path.realpath(wake):
+            return False  # a file that somebody else watches
     return registry.read_current(runtime.layout, session.worker) == session.id
+
+
+DAMAGED = "timeline-damaged"
 
 
 class Desk:
@@ -98,6 +113,7 @@ class Desk:
         self.runtime, self.session, self.call = runtime, session, call
         self.host, self.deadline, self.guard, self.rerun = host, deadline, guard, rerun
         self.me = runtime.me()
+        self.dry = False
         layout = runtime.layout
         self.paths = [layout.inbox(session.worker)]
         if inbox.exists(layout.session_inbox(session.logical_session)):
@@ -133,8 +149,30 @@ class Desk:
                 markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
         return plan
 
+    def note_damage(self, error: CorruptStateError) -> None:
+        """The timeline is refused, and with it every delivery: let `why` say so."""
+        root, clock = self.runtime.layout.root, self.runtime.clock()
+        with self.runtime.held(*self.locks(), deadline=self.deadline):
+            for path in self.paths:
+                box = inbox.Inbox(path, root)
+                try:
+                    held = [e for e in box.entries.values() if e.waiting and e.rule != DAMAGED]
+                    if held:
+                        fields = {
+                            "at": clock.at,
+                            "boot_ms": clock.boot_ms,
+                            "verdict": "hold",
+                            "rule": DAMAGED,
+                            "readings": {"error": error.message},
+                        }
+                        ids = [entry.message.id for entry in held]
+                        box.change(Op.ATTEMPT, ids, fields, box.head, durable=False)
+                finally:
+                    box.close()
+
     def dry_run(self) -> TickPlan:
         """The plan of the call as things stand; nothing is changed, no lock is taken."""
+        self.dry = True
         boxes = tuple(inbox.read(path).mailbox for path in self.paths)
         head = timeline.read_head(self.runtime.layout.timeline(self.session.logical_session))
         head = head or turns.TimelineHead("")
@@ -234,6 +272,8 @@ class Desk:
         starts = call.event is Event.SESSION_START and not call.rewake
         if not (starts or call.event is Event.CWD_CHANGED) or not call.attended:
             return ""
+        if self.dry:
+            return self.runtime.layout.wake(self.session.id)
         return markers.watched(self.runtime.layout, self.session.id)
 
     def _noted(self, box: Mailbox) -> Mailbox:
@@ -314,9 +354,7 @@ class _Open:
 
     def write(self, state: Transition) -> None:
         """Append the events of a transition, each with the head after it."""
-        if state.events:
-            heads = _heads(self.timeline.head, state)
-            self.timeline.append(state.events, heads)
+        self.timeline.commit(state)
 
     def apply(self, changes: "Sequence[Change]") -> None:
         """Append the changes of the mail. An attempt is worth no flush of its own."""
@@ -330,29 +368,6 @@ class _Open:
             )
 
 
-def _heads(before: turns.TimelineHead, state: Transition) -> "list[turns.TimelineHead]":
-    """The head after each event: replayed from the events, the last one as planned."""
-    heads = []
-    head = before
-    for event in state.events:
-        head = _after(head, event, state)
-        heads.append(head)
-    heads[-1] = state.head
-    return heads
-
-
-def _after(head: turns.TimelineHead, event: TimelineEvent, state: Transition) -> turns.TimelineHead:
-    head = head._replace(seq=event.seq)
-    if event.kind is EventKind.TURN_FINISHED and head.open is not None:
-        return head._replace(open=None)
-    if event.kind is EventKind.TURN_STARTED and event.turn is not None:
-        opened = state.head.open
-        if opened is not None and opened.id == event.turn:
-            return state.head._replace(seq=event.seq)
-        return head._replace(turns=event.turn_number or head.turns + 1)
-    return head
-
-
 def _afterwards(
     runtime: "Runtime",
     session: HostSession,
@@ -364,7 +379,7 @@ def _afterwards(
     layout, clock = runtime.layout, runtime.clock()
     _beat(runtime, session)
     for text in plan.need_user:
-        needs.add(layout, f"{session.worker}:{text}", text, clock)
+        needs.add(layout, f"{session.worker}:{text}", text, clock, deadline)
     for entry in plan.expired:
         _bounce(runtime, session, entry)
     if plan.wake_self:

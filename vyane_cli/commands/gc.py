@@ -1,0 +1,53 @@
+"""`vyane gc`: archive settled messages and take away what is over."""
+
+from typing import Annotated
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.core.durations import parse_duration_s
+from vyane_cli.operations.gc import GRACE_S, collect
+from vyane_cli.render.human import Screen, safe
+
+WORDS = {
+    "expired": "{} expired where nobody would have noticed; senders are told",
+    "archived": "{} settled messages archived by month",
+    "keys": "{} idempotency keys past their time",
+    "retired": "{} workers that ended long ago leave the registry",
+    "sessions": "{} records of replaced sessions",
+    "markers": "{} small files of sessions that are over",
+    "temporary": "{} temporary files that a crash left",
+}
+
+
+def command(
+    context: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
+    ] = False,
+    older_than: Annotated[
+        str, typer.Option(help="Archive what has been settled for so long, such as 7d.")
+    ] = f"{GRACE_S:.0f}s",
+) -> None:
+    """Archive settled messages by month, expire what nobody reads, take away what is over.
+
+    Nothing is lost: `show`, `why` and a retry with the same key find an archived message.
+    """
+    state = state_of(context)
+    grace_s = parse_duration_s("older-than", older_than)
+    result, exit_code = collect(state.runtime, grace_s=grace_s, dry_run=dry_run)
+
+    def human(screen: Screen) -> None:
+        done = [words.format(result[key]) for key, words in WORDS.items() if result[key]]
+        if dry_run and done:
+            screen.say("this would be done:", "bold")
+        for line in done:
+            screen.say(f"  {line}")
+        for one in result["skipped"]:
+            screen.say(f"  left: {safe(one['what'])}: {safe(one['message'])}", "red")
+        if not done and not result["skipped"]:
+            screen.say("nothing to do", "dim")
+
+    state.show(result, human)
+    if exit_code:
+        raise typer.Exit(exit_code)

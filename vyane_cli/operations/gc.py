@@ -1,0 +1,100 @@
+"""Gc: archive what is settled, apply times to live where nobody ticks, take away what is over.
+
+Archive before cut, always. Each step may be repeated: a crash between two of them leaves something
+for the next run, never a gap. An inbox that is locked or damaged holds up no other.
+"""
+
+import os
+from typing import Any
+
+from vyane_cli.core.ids import is_safe_id
+from vyane_cli.operations.expire import Box, all_boxes, expire
+from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
+from vyane_cli.operations.sweep import Sweep
+from vyane_cli.store import archive, document, files, markers, registry
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+GRACE_S = 5.0
+"""A message that was settled just now still shows in `vyane inbox --all`."""
+TEMPORARY_S = 3_600.0
+
+STEPS = ("expired", "archived", "keys", "retired", "sessions", "markers", "temporary")
+"""What a run counts, in the order in which it goes."""
+
+
+def collect(
+    runtime: "Runtime", *, grace_s: float = GRACE_S, dry_run: bool = False
+) -> tuple[dict[str, Any], int]:
+    """One run: its counts, and the exit code of the first thing that had to be left (else 0)."""
+    sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
+    counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
+    if os.path.isdir(runtime.layout.root):
+        counts["expired"] = sweep.guarded("registry", expire)
+        counts["archived"] = sum(
+            sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
+        )
+        counts["keys"] = forget_keys(sweep)
+        counts["retired"] = sweep.guarded("registry", retire)
+        counts["sessions"] = remove_sessions(sweep)
+        counts["markers"] = remove_markers(sweep)
+        counts["temporary"] = remove_temporary(sweep)
+    return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
+
+
+def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:
+    """The settled messages of one inbox go to the archive of their month.
+
+    Only the cut holds the inbox lock, so that no hook waits for the archive: what is settled
+    changes no more.
+    """
+    grace_s = sweep.grace_s if grace_s is None else grace_s
+    found = archive.settled(box.path, sweep.now_s - grace_s)
+    if found and not sweep.dry_run:
+        archive.keep(sweep.layout, found, sweep.runtime.deadline())
+        with sweep.runtime.held((Kind.INBOX, box.lock)):
+            archive.cut(box.path, sweep.layout.root, {one.entry.message.id for one in found})
+    return len(found)
+
+
+def forget_keys(sweep: Sweep) -> int:
+    """Idempotency keys that are past their time go."""
+    count = 0
+    for name in registry.listdir(sweep.layout("messages", "keys")):
+        digest, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(digest):
+            count += sweep.guarded(sweep.layout.key(digest), _forget_key, digest)
+    return count
+
+
+def _forget_key(sweep: Sweep, digest: str) -> int:
+    path = sweep.layout.key(digest)
+    if not _is_over(path, sweep.now_s):
+        return 0
+    if not sweep.dry_run:
+        with sweep.runtime.held((Kind.KEY, digest)):
+            if not _is_over(path, sweep.now_s):
+                return 0
+            files.remove(path)
+    return 1
+
+
+def _is_over(key_path: str, now_s: float) -> bool:
+    known = document.load(key_path)
+    expires = known.get("expires") if known is not None else None
+    return isinstance(expires, (int, float)) and expires <= now_s
+
+
+def remove_temporary(sweep: Sweep) -> int:
+    """Temporary files that a crash left go when they are an hour old."""
+    count = 0
+    for folder, _, names in os.walk(sweep.layout.root):
+        for name in names:
+            path = os.path.join(folder, name)
+            left = name.startswith(".") and name.endswith(".tmp")
+            if left and sweep.is_past(markers.modified(path) or sweep.now_s, TEMPORARY_S):
+                count += sweep.guarded(path, Sweep.remove, path)
+    return count

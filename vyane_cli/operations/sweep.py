@@ -1,0 +1,60 @@
+"""Sweep: one run of `gc`, as its steps see it: the time, what counts as over, what was left."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from vyane_cli.core.sessions import HostSession
+from vyane_cli.errors import VyaneError
+from vyane_cli.store import files, markers, processes, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+DAY_S = 86_400.0
+ENDED_S = 3_600.0
+"""A session that has just ended may be resumed at this moment: its files are left alone."""
+
+
+class Sweep:
+    """What a run did not do stands in `skipped`; it does the rest."""
+
+    def __init__(self, runtime: "Runtime", *, grace_s: float, dry_run: bool) -> None:
+        self.runtime, self.grace_s, self.dry_run = runtime, grace_s, dry_run
+        self.layout, self.now_s = runtime.layout, runtime.clock().at
+        self.keep_s = float(runtime.config["gc.keep_ended_days"]) * DAY_S
+        self.skipped: list[dict[str, Any]] = []
+        self.exit_code = 0
+
+    def guarded(self, what: str, action: Callable[..., int], *args: object) -> int:
+        """The action's count. An error is noted, and holds up nothing else."""
+        try:
+            return action(self, *args)
+        except VyaneError as error:
+            self.skipped.append({"what": what, "code": error.slug, "message": error.message})
+            self.exit_code = self.exit_code or int(error.exit_code)
+            return 0
+
+    def remove(self, path: str) -> int:
+        """Remove a file that is there: 1, else 0. A dry run only counts."""
+        if not os.path.lexists(path):
+            return 0
+        if not self.dry_run:
+            files.remove(path)
+        return 1
+
+    def is_past(self, then_s: float, age_s: float) -> bool:
+        """Whether something is at least so old."""
+        return self.now_s - then_s >= age_s
+
+    def is_over(self, session: HostSession, age_s: float) -> bool:
+        """Whether a session ended, or its process is proven gone, and its last sign is so old."""
+        if not session.ended and processes.is_present(session.process) is not False:
+            return False
+        beat = markers.modified(self.layout.beat(session.id))
+        return self.is_past(max(session.ended_at or 0.0, beat, session.started_at), age_s)
+
+    def is_current(self, session: HostSession) -> bool:
+        """Whether it is its worker's present session."""
+        return registry.read_current(self.layout, session.worker) == session.id
