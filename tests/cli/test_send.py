@@ -1,0 +1,444 @@
+"""`vyane send`, `reply` and `relay`: what is taken, what is refused, and how."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.simulated import Host, machine, vyane
+from vyane_cli import app
+from vyane_cli.store import journal
+
+
+@pytest.fixture
+def host():
+    with machine() as make:
+        yield make
+
+
+@pytest.fixture
+def one(host) -> Host:
+    """A session that is called `project`."""
+    made = host()
+    made.start()
+    return made
+
+
+@pytest.fixture
+def run(one, monkeypatch, capfd):
+    """A command in this process: (exit code, standard output, standard error)."""
+    monkeypatch.setenv("VYANE_HOME", one.home)
+    monkeypatch.setattr("vyane_cli.operations.identity._has_terminal", lambda: False)
+
+    def command(*words: str) -> tuple[int, str, str]:
+        code = app.run(app.hoist(words))
+        out, err = capfd.readouterr()
+        return int(code), out, err
+
+    return command
+
+
+def files_of(home: str) -> dict[str, bytes]:
+    """Every file's bytes; locks and the log aside."""
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in Path(home).rglob("*")
+        if path.is_file() and path.relative_to(home).parts[0] not in ("locks", "log")
+    }
+
+
+# ------------------------------------------------------------------ what it says
+
+
+def test_a_sent_message_is_pending_at_once(one, run):
+    """Stored, not delivered: the answer has id, status, target and lane."""
+    code, out, _ = run("--json", "send", "project", "hello")
+    sent = json.loads(out)
+
+    assert code == 0
+    assert sent["status"] == "pending"
+    assert sent["to_id"] == one.worker
+    assert sent["lane"] == "normal"
+    _, listed, _ = run("--json", "inbox", "project")
+    (row,) = json.loads(listed)
+    assert row["id"] == sent["id"]
+    assert row["status"] == "pending"
+    assert row["ttl_seconds"] == 86_400.0
+    assert row["summary"] == "hello"
+
+
+def test_a_person_is_told_what_will_happen(one, run):
+    """Stored and being woken are two things; delivered is never claimed."""
+    _, out, _ = run("send", "project", "hello")
+
+    assert "stored" in out
+    assert "idle" in out
+    assert "delivered" not in out
+
+
+def test_json_is_one_document_and_home_and_json_stand_anywhere(one, run, monkeypatch):
+    """Before the command, behind it, or between its arguments."""
+    monkeypatch.delenv("VYANE_HOME")
+    home = one.home
+    for words in (
+        ("--json", "--home", home, "send", "project", "hello"),
+        ("send", "--json", "project", "--home", home, "hello"),
+        ("send", "project", "hello", f"--home={home}", "--json"),
+    ):
+        code, out, err = run(*words)
+        assert (code, err) == (0, "")
+        assert json.loads(out)["to_id"] == one.worker
+
+
+def test_words_after_two_dashes_are_text(one, run):
+    """`--json` may be what somebody wants to say."""
+    code, out, _ = run("--json", "send", "--", "project", "--json")
+
+    assert code == 0
+    message = one.world.inbox(one.worker).mailbox.entries[-1].message
+    assert message.payload["text"] == "--json"
+    assert json.loads(out)["id"] == message.id
+
+
+# ------------------------------------------------------------------ unknown targets
+
+
+@pytest.mark.parametrize(
+    "target", ["w-1", "W1", " w1 ", "../w1", "", "reviewer", "w1/", "~", "w1\n"]
+)
+def test_an_unknown_target_is_an_error_that_names_the_nearest_and_stores_nothing(one, run, target):
+    """A typing error or a role's name makes no inbox that nobody reads."""
+    for name in ("w1", "w2", "lead"):
+        one.world.register(name)
+    before = files_of(one.home)
+    code, out, err = run("--json", "send", target, "hello")
+    error = json.loads(err)["error"]
+
+    assert code in (2, 3)
+    assert out == ""
+    assert files_of(one.home) == before
+    assert any(name in error["message"] + error["hint"] for name in ("w1", "w2", "lead"))
+
+
+def test_an_unknown_logical_session_or_empty_family_is_not_found(one, run):
+    """Exit 3 or 2, and nothing stored."""
+    before = files_of(one.home)
+    assert run("send", "vs-0123456789ab", "x")[0] == 3
+    assert run("send", "parent", "x")[0] in (2, 3)
+    assert run("send", "children", "x")[0] in (2, 3)
+    assert run("send", "channel:", "x")[0] == 2
+
+    assert files_of(one.home) == before
+
+
+def test_a_channel_has_an_inbox_of_its_own_whatever_its_name(one, run):
+    """A name that is unfit for a file goes by its digest."""
+    for name in ("general", "../../etc", "ä b"):
+        assert run("send", f"channel:{name}", "x")[0] == 0
+    outside = [p for p in Path(one.home).parent.rglob("*.jsonl") if not p.is_relative_to(one.home)]
+
+    assert outside == []
+    names = os.listdir(Path(one.home, "messages", "inbox"))
+    assert "channel-general.jsonl" in names
+    assert all("/" not in name and ".." not in name for name in names)
+
+
+# ------------------------------------------------------------------ bad input
+
+BAD_WORDS = {
+    "kind": ("send", "project", "x", "--kind", "order"),
+    "ttl-zero": ("send", "project", "x", "--ttl", "0"),
+    "ttl-negative": ("send", "project", "x", "--ttl", "-5s"),
+    "ttl-text": ("send", "project", "x", "--ttl", "soon"),
+    "ttl-ages": ("send", "project", "x", "--ttl", "5000d"),
+    "from-kind": ("send", "project", "x", "--from-kind", "robot"),
+    "from-kind-worker": ("send", "project", "x", "--from-kind", "worker"),
+    "payload-array": ("send", "project", "--payload", "[]"),
+    "payload-text": ("send", "project", "--payload", '"x"'),
+    "payload-broken": ("send", "project", "--payload", "{"),
+    "payload-nan": ("send", "project", "--kind", "info", "--payload", '{"n":NaN}'),
+    "payload-infinity": ("send", "project", "--kind", "info", "--payload", '{"n":-Infinity}'),
+    "payload-deep": ("send", "project", "--kind", "info", "--payload", '{"n":' * 5000),
+    "payload-nested": (
+        "send", "project", "--kind", "info", "--payload", '{"n":' * 900 + "1" + "}" * 900,
+    ),
+    "payload-big": ("send", "project", "--payload", json.dumps({"text": "x" * 65_600})),
+    "text-and-payload": ("send", "project", "x", "--payload", '{"text":"y"}'),
+    "nothing": ("send", "project"),
+    "blank": ("send", "project", "   "),
+    "summary-lines": ("send", "project", "x", "--summary", "a\nb"),
+    "summary-long": ("send", "project", "x", "--summary", "y" * 513),
+    "task-id-long": ("send", "project", "x", "--task-id", "y" * 257),
+    "position": ("send", "project", "x", "--payload", '{"position":"later"}'),
+    "unknown-option": ("send", "project", "x", "--colour", "red"),
+    "no-words": ("send",),
+    "key-long": ("send", "project", "x", "--idempotency-key", "k" * 257),
+    "from-json-missing": ("send", "--from-json", "/no/such/file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_WORDS)
+def test_bad_input_is_refused_before_anything_is_written(one, run, name):
+    """Exit 2 with one JSON error on standard error; the state is untouched."""
+    before = files_of(one.home)
+    code, out, err = run("--json", *BAD_WORDS[name])
+    error = json.loads(err)["error"]
+
+    assert code == 2, error
+    assert out == ""
+    assert set(error) >= {"code", "message", "hint"}
+    assert files_of(one.home) == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"to": "project", "text": "x", "ts": 1},
+        {"to": "project", "text": "x", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+        {"to": "project", "text": "x", "status": "consumed"},
+        {"to": "project", "text": "x", "lane": "control"},
+        {"to": "project", "text": "x", "delivered_at": 1},
+        {"to": "project", "text": "x", "to_kind": "planet"},
+        {"to": "*", "text": "x", "to_kind": "worker"},
+        {"to": "project", "text": "x", "to_kind": "broadcast"},
+        {"to": "project", "text": "x", "from_kind": "robot"},
+        {"to": "project", "text": 5},
+        {"to": "project", "text": "x", "kind": ["info"]},
+        {"to": "project", "text": "x", "summary": 5},
+        {"to": "project", "text": "x", "ttl_seconds": 0},
+        {"to": "project", "text": "x", "ttl_seconds": -1},
+        {"to": "project", "text": "x", "ttl_seconds": "1h"},
+        {"to": "project", "text": "x", "ttl_seconds": True},
+        {"to": "project", "payload": []},
+        {"to": "project", "payload": "x"},
+        {"to": "project", "text": "x", "idempotency_key": 5},
+        {"to": "project", "text": "x", "correlation_id": {}},
+        {"to": "project", "text": "x", "task_id": 7},
+        {"to": 5, "text": "x"},
+        {"text": "x"},
+        [],
+        "x",
+    ],
+    ids=lambda body: json.dumps(body)[:60],
+)
+def test_a_json_body_that_a_sender_may_not_set_is_refused(one, run, tmp_path, body):
+    """The system sets id, time, lane and state; every other field has its type."""
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(body))
+    before = files_of(one.home)
+    code, _, err = run("--json", "send", "--from-json", str(path))
+
+    assert code == 2, err
+    assert json.loads(err)["error"]["code"]
+    assert files_of(one.home) == before
+
+
+def test_a_json_body_and_options_make_the_same_message(one, run, tmp_path):
+    """Both ways in are one."""
+    path = tmp_path / "body.json"
+    body = {
+        "to": "project",
+        "kind": "context-inject",
+        "payload": {"text": "hello", "position": "before_next_turn"},
+        "ttl_seconds": 7200,
+        "task_id": "T-1",
+        "summary": "short",
+    }
+    path.write_text(json.dumps(body))
+    assert run("send", "--from-json", str(path))[0] == 0
+    options = ("--ttl", "2h", "--task-id", "T-1", "--summary", "short")
+    position = '{"position":"before_next_turn"}'
+    assert run("send", "project", "hello", "--payload", position, *options)[0] == 0
+    first, second = (
+        e.message._replace(id="", ts=0.0) for e in one.world.inbox(one.worker).mailbox.entries
+    )
+
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud800 alone", "nul \x00 inside", "日本語 😀", "\u202e turned", "a" * 60_000]
+)
+def test_whatever_text_was_acknowledged_is_read_back(one, run, tmp_path, text):
+    """Also texts that UTF-8 cannot say: nothing that was stored is later taken for damage."""
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps({"to": "project", "text": text}))
+    code, out, err = run("--json", "send", "--from-json", str(path))
+    assert code == 0, err
+    assert run("send", "project", "another")[0] == 0
+    _, shown, _ = run("--json", "show", json.loads(out)["id"])
+
+    told = json.loads(shown)["payload"]["text"]
+    assert told.replace("\ufffd", "?") == text.replace("\ud800", "?").replace("\ufffd", "?")
+    assert all(line.damage is None for line in journal.read(one.world.layout.inbox(one.worker)))
+    assert (one.prompt().text + one.batch().text).count("another") == 1
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**64), 10**30, 10**400])
+def test_a_number_is_refused_or_read_back_as_it_was(one, run, number):
+    """The quick reader makes a float of an integer beyond 64 bits."""
+    payload = json.dumps({"n": number})
+    code, out, _ = run("--json", "send", "project", "--kind", "info", "--payload", payload)
+    if code == 2:
+        return
+    assert code == 0
+    assert run("send", "project", "another")[0] == 0
+    _, shown, _ = run("--json", "show", json.loads(out)["id"])
+    assert json.loads(shown)["payload"] == {"n": number}
+
+
+# ------------------------------------------------------------------ authority
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("send", "other", "x", "--from-kind", "human"),
+        ("send", "other", "x", "--kind", "takeover"),
+        ("send", "other", "x", "--kind", "cancel"),
+    ],
+)
+def test_an_agent_cannot_use_the_persons_authority(host, words):
+    """Exit 5 with the rule, and a Diagnostic in its own timeline; nothing is stored."""
+    one, other = host(), host(cwd="/tmp/other")
+    one.start()
+    other.start()
+    ran = vyane(one.home, "--json", *words, environ=one.environ())
+    error = json.loads(ran.err)["error"]
+
+    assert ran.status == 5
+    assert error["code"] == "direction"
+    assert (
+        not os.path.exists(one.world.layout.inbox(other.worker))
+        or not other.world.inbox(other.worker).mailbox.entries
+    )
+    notes = [e["payload"] for e in one.events() if e["kind"] == "Diagnostic"]
+    assert [note["code"] for note in notes] == ["direction"]
+
+
+def test_a_session_speaks_as_its_worker(host):
+    """By its environment, or by the process that runs it."""
+    one, other = host(), host(cwd="/tmp/other")
+    one.start()
+    other.start()
+    assert vyane(one.home, "send", "other", "hi", environ=one.environ()).status == 0
+    (entry,) = other.world.inbox(other.worker).mailbox.entries
+
+    assert entry.message.from_kind == "worker"
+    assert entry.message.from_id == one.worker
+    assert entry.message.from_name == "project"
+
+
+def test_without_a_terminal_and_a_host_the_sender_is_external(one):
+    """A cron job is no person, unless a person's script says so."""
+    assert vyane(one.home, "send", "project", "hi").status == 0
+    assert vyane(one.home, "send", "project", "hi", "--from-kind", "human").status == 0
+    kinds = [e.message.from_kind for e in one.world.inbox(one.worker).mailbox.entries]
+
+    assert kinds == ["external", "human"]
+    assert vyane(one.home, "send", "project", "stop", "--kind", "takeover").status == 5
+
+
+# ------------------------------------------------------------------ idempotency and broadcast
+
+
+def test_the_same_key_and_content_is_the_same_message(one, run):
+    """The existing id, exit 0; other content under the key is a conflict."""
+    words = ("--json", "send", "project", "hello", "--idempotency-key", "k1")
+    first, second = json.loads(run(*words)[1]), json.loads(run(*words)[1])
+    code, _, err = run("--json", "send", "project", "other", "--idempotency-key", "k1")
+
+    assert first["id"] == second["id"]
+    assert code == 4
+    assert json.loads(err)["error"]["code"] == "conflict"
+    assert len(one.world.inbox(one.worker).mailbox.entries) == 1
+
+
+def test_a_retry_after_the_message_was_shown_shows_it_no_more(one, run):
+    """Also when it has been archived since."""
+    words = ("--json", "send", "project", "hello", "--idempotency-key", "k1")
+    mail = json.loads(run(*words)[1])["id"]
+    one.prompt()
+    one.batch()
+    assert run("gc")[0] == 0
+    assert json.loads(run(*words)[1])["id"] == mail
+    assert mail not in one.batch().text
+
+
+def test_keys_belong_to_their_sender(host):
+    """Two agents that choose the same key do not meet."""
+    one, other = host(), host(cwd="/tmp/other")
+    one.start()
+    other.start()
+    for sender in (one, other):
+        words = ("send", "project", sender.session, "--idempotency-key", "k")
+        assert vyane(one.home, *words, environ=sender.environ()).status == 0
+
+    assert len(one.world.inbox(one.worker).mailbox.entries) == 2
+
+
+def test_a_broadcast_reaches_each_active_worker_once_a_minute(host, run):
+    """The second within the minute is refused, with the time that is left."""
+    others = [host(cwd=f"/tmp/o{n}") for n in range(3)]
+    for other in others:
+        other.start()
+    others[2].die()
+    code, out, _ = run("--json", "send", "all", "to all")
+    assert code == 0
+    assert json.loads(out)["lane"] == "quiet"
+    code, _, err = run("--json", "send", "all", "again")
+
+    assert code == 5
+    assert json.loads(err)["error"]["code"] == "broadcast-limit"
+    counts = [len(o.world.inbox(o.worker).mailbox.entries) for o in others]
+    assert counts == [1, 1, 0]
+
+
+def test_a_keyed_broadcast_that_is_repeated_completes_and_doubles_nothing(host, one, run):
+    """Whoever was missed gets it; with another text it is a conflict."""
+    other = host(cwd="/tmp/other")
+    other.start()
+    words = ("--json", "send", "all", "to all", "--idempotency-key", "b")
+    assert run(*words)[0] == 0
+    shutil.rmtree(Path(one.home, "messages", "inbox"))  # as if it had stopped before the first
+    assert run(*words)[0] == 0
+    assert run(*words)[0] == 0
+    assert run("send", "all", "something else", "--idempotency-key", "b")[0] == 4
+
+    for each in (one, other):
+        (entry,) = each.world.inbox(each.worker).mailbox.entries
+        assert entry.message.payload["text"] == "to all"
+
+
+# ------------------------------------------------------------------ reply, relay
+
+
+def test_a_reply_goes_to_the_sender_in_the_chain(host):
+    """`reply` sets the parent, which must exist."""
+    one, other = host(), host(cwd="/tmp/other")
+    one.start()
+    other.start()
+    mail = json.loads(
+        vyane(one.home, "--json", "send", "other", "question", environ=one.environ()).out
+    )["id"]
+    ran = vyane(one.home, "--json", "reply", mail, "answer", environ=other.environ())
+    assert ran.status == 0, ran.err
+    (entry,) = one.world.inbox(one.worker).mailbox.entries
+
+    assert entry.message.parent_message_id == mail
+    assert entry.message.payload["text"] == "answer"
+    missing = vyane(one.home, "reply", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "x", environ=other.environ())
+    assert missing.status == 3
+
+
+def test_relay_from_a_worker_reaches_its_children_alone(host):
+    """To anybody else it is refused, and `send` is named."""
+    one, other = host(), host(cwd="/tmp/other")
+    one.start()
+    other.start()
+    ran = vyane(one.home, "--json", "relay", "other", "x", environ=one.environ())
+
+    assert ran.status == 5
+    assert json.loads(ran.err)["error"]["code"] == "direction"

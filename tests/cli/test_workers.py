@@ -1,0 +1,110 @@
+"""`vyane workers`: who is there, what each does; registered by hand; renamed."""
+
+import json
+import os
+
+import pytest
+
+from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+
+
+def listed(run) -> dict[str, dict]:  # noqa: F811
+    return {row["name"]: row for row in json.loads(run("--json", "workers")[1])}
+
+
+def test_a_session_registers_itself_under_a_readable_unique_name(host, run, tmp_path):  # noqa: F811
+    """From the folder and the branch; the second one of a folder gets a number."""
+    repository = tmp_path / "api"
+    (repository / ".git").mkdir(parents=True)
+    (repository / ".git" / "HEAD").write_text("ref: refs/heads/feature/log-in\n")
+    (repository / "src").mkdir()
+    first, second = host(cwd=str(repository)), host(cwd=str(repository / "src"))
+    first.start()
+    second.start()
+
+    assert {"api-feature-log-in", "api-feature-log-in-2"} <= set(listed(run))
+
+
+def test_the_list_says_what_each_session_does(host, one, run):  # noqa: F811
+    """From the session's own files: busy in a turn, idle after it, exited when it is gone."""
+    assert listed(run)["project"]["liveness"] == "idle"
+    one.prompt()
+    row = listed(run)["project"]
+    assert row["liveness"] == "busy"
+    assert row["status"] == "RUNNING"
+    one.stop()
+    one.world.send("project", "hello")
+    row = listed(run)["project"]
+    assert (row["liveness"], row["pending"]) == ("idle", 1)
+    assert row["transports"] == ["watch", "stop"]
+    one.die()
+    row = listed(run)["project"]
+    assert row["liveness"] == "exited"
+    assert row["transports"] == []
+    assert row["pending"] == 1
+
+
+def test_a_worker_without_hooks_is_registered_by_hand(run, one):  # noqa: F811
+    """Its id is printed; its mail is read by a generic tick."""
+    code, out, _ = run("--json", "workers", "register", "bob", "--pid", str(os.getpid()))
+    bob = json.loads(out)
+
+    assert code == 0
+    assert bob["name"] == "bob"
+    assert bob["transports"] == ["call"]
+    assert bob["pid"] == os.getpid()
+    assert run("send", bob["id"][:8], "hello")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", " bob", "bob ", "a\nb", "\x1b[31m", "all", "ALL", "parent", "children", "vs-1", "w-1",
+     "channel:x", "-x", "..", "a/../b", "x" * 81, "a\u202eb"],
+)  # fmt: skip
+def test_a_name_that_is_an_address_of_another_kind_is_refused(run, one, name):  # noqa: F811
+    """By register and by rename."""
+    assert run("workers", "register", "--", name)[0] == 2
+    assert run("workers", "rename", "--", "project", name)[0] == 2
+    assert set(listed(run)) == {"project"}
+
+
+def test_a_live_workers_name_is_not_handed_on(run, one):  # noqa: F811
+    """Exit 4, whatever the case of the letters; nor can another be renamed to it."""
+    assert run("workers", "register", "project")[0] == 4
+    assert run("workers", "register", "PROJECT")[0] == 4
+    assert run("workers", "register", "bob", "--pid", str(os.getpid()))[0] == 0
+    assert run("workers", "rename", "bob", "Project")[0] == 4
+
+
+def test_a_renamed_worker_keeps_its_mail(run, one):  # noqa: F811
+    """Mail goes by id; the old name finds nobody, the new one does."""
+    mail = one.world.send("project", "hello")
+    assert run("workers", "rename", "project", "api")[0] == 0
+    assert run("send", "project", "x")[0] == 3
+    assert run("send", "api", "x")[0] == 0
+
+    assert mail in one.prompt().text
+
+
+@pytest.mark.parametrize("words", [("--pid", "999999999"), ("--session-id", "../x")])
+def test_a_process_or_session_that_is_none_is_refused(run, one, words):  # noqa: F811
+    """Nothing is registered."""
+    assert run("workers", "register", "bob", *words)[0] in (2, 3)
+    assert set(listed(run)) == {"project"}
+
+
+def test_names_for_completion_are_one_a_line(run, one):  # noqa: F811
+    """A file beside the registry."""
+    run("workers", "register", "bob", "--pid", str(os.getpid()))
+    with open(one.world.layout.names) as file:
+        assert file.read() == "bob\nproject\n"
+
+
+def test_every_field_of_a_worker_is_told_to_programs(run, one):  # noqa: F811
+    """M-46, M-57…M-63, and name, liveness, pending, transports."""
+    fields = set(
+        "id name worker_type status session_id logical_session_id task_id parent_worker_id"
+        " children_worker_ids last_heartbeat created_at last_used_at liveness pending"
+        " transports trace_id span_id generation".split()
+    )
+    assert fields <= set(listed(run)["project"])

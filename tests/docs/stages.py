@@ -1,0 +1,107 @@
+"""What stands behind a page before its first command: simulated sessions of Claude Code."""
+
+import json
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+
+class Session:
+    """A process that stands for Claude Code: it calls the hooks, and watches its wake file."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str], project: str) -> None:
+        self.folder = home / "src" / project
+        git = self.folder / ".git"
+        git.mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        self.id, self.turn = str(uuid.uuid4()), ""
+        self.process = subprocess.Popen(["sleep", "600"])
+        self.environ = {
+            **environ,
+            "CLAUDE_CODE_SESSION_ID": self.id,
+            "CLAUDE_PID": str(self.process.pid),
+            "CLAUDE_CODE_SESSION_ATTENDED": "1",
+        }
+        self.wake = home / ".config" / "vyane" / "wake" / self.id
+        self.ended = threading.Event()
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def hook(
+        self, event: str, *options: str, **payload: object
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """One hook call."""
+        data = {
+            "session_id": self.id,
+            "cwd": str(self.folder),
+            "prompt_id": self.turn,
+            "hook_event_name": event,
+            **payload,
+        }
+        command = ["vyane", "tick", "--host", "claude-code", "--event", event, *options]
+        return subprocess.run(
+            command,
+            input=json.dumps(data).encode(),
+            env=self.environ,
+            capture_output=True,
+            check=False,
+        )
+
+    def prompt(self, text: str) -> None:
+        """A turn begins."""
+        self.turn = str(uuid.uuid4())
+        self.hook("UserPromptSubmit", prompt=text)
+
+    def stop(self) -> None:
+        """The turn ends."""
+        self.hook("Stop", stop_hook_active=False, last_assistant_message="Done.")
+
+    def start(self) -> None:
+        """The session starts, and its wake file is watched from here on."""
+        self.hook("SessionStart", source="startup")
+        self.watcher.start()
+
+    def _watch(self) -> None:
+        """As the host does: a write of the wake file is a FileChanged, exit 2 begins a turn."""
+        seen = self.wake.stat().st_mtime_ns
+        while not self.ended.wait(0.02):
+            now = self.wake.stat().st_mtime_ns
+            if now == seen:
+                continue
+            seen = now
+            done = self.hook("FileChanged", "--rewake", file_path=str(self.wake), prompt_id="")
+            if done.returncode == 2:
+                self.prompt(f"<task-notification>\n{done.stderr.decode()}\n</task-notification>")
+                self.stop()  # which proves it and ends the turn, in one tick: no look is between
+
+    def close(self) -> None:
+        """End the process that stands for the host."""
+        self.ended.set()
+        self.process.kill()
+        self.process.wait()
+        self.watcher.join()  # a sleeper ends within a second of the host's end
+
+
+class TwoSessions:
+    """`api-main` in the middle of a turn, `web-main` idle; the hooks are installed."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+        subprocess.run(["vyane", "init"], env=dict(environ), check=True, capture_output=True)
+        self.api, self.web = (Session(home, environ, name) for name in ("api", "web"))
+        self.web.start()
+        self.web.prompt("what does the cart do?")
+        self.web.stop()
+        self.api.start()
+        self.api.prompt("change the unit of orders.total")
+
+    def close(self) -> None:
+        """End both."""
+        self.api.close()
+        self.web.close()
+
+
+STAGES: Mapping[str, Callable[[Path, Mapping[str, str]], TwoSessions]] = {
+    "README.md": TwoSessions,
+    "docs/how-to/why-was-it-not-delivered.md": TwoSessions,
+}

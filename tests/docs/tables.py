@@ -1,0 +1,102 @@
+"""Tables that are made from the code. `python -m docs.tables` (in tests/) writes them anew."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from docs import pages
+from vyane_cli.core.config import KEYS
+
+CLI = pages.ROOT / "docs" / "reference" / "cli.md"
+CONFIG = pages.ROOT / "docs" / "reference" / "config.md"
+
+
+def describe() -> dict[str, Any]:
+    """The command line as data, from `vyane describe --json`."""
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run(
+            [sys.executable, "-m", "vyane_cli", "describe", "--json"],
+            env={**os.environ, "VYANE_HOME": home},
+            capture_output=True,
+            check=True,
+        )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def every_command(commands: Mapping[str, Any], above: str = "vyane") -> Iterator[tuple[str, Any]]:
+    """(full name, description) of each command and sub-command, in order."""
+    for name, about in commands.items():
+        full = f"{above} {name}"
+        yield full, about
+        yield from every_command(about.get("commands", {}), full)
+
+
+def parameters(about: Mapping[str, Any]) -> list[str]:
+    """The lines of a command's table; none when it takes nothing."""
+    rows = []
+    for one in about["params"]:
+        upper = one["kind"] == "argument"
+        names = " / ".join(f"`{n.upper() if upper else n}`" for n in one["names"])
+        default = one["default"]
+        shown = "" if default in (None, "", False) else f"`{default}`"
+        shown = "required" if one["required"] else shown
+        text = one["help"].replace("|", "\\|")
+        rows.append(f"| {names} | {shown} | {text} |".replace("|  |", "| |"))
+    return ["| | default | |", "| --- | --- | --- |", *rows] if rows else []
+
+
+def settings() -> list[str]:
+    """The lines of the table of settings."""
+    rows = []
+    for key, known in KEYS.items():
+        value = f'"{known.default}"' if isinstance(known.default, str) else str(known.default)
+        least = "" if known.minimum is None else f"{known.minimum:g}"
+        if known.choices:
+            least = ", ".join(f"`{choice}`" for choice in known.choices)
+        rows.append(f"| `{key}` | `{value}` | {least} | {known.doc} |".replace("|  |", "| |"))
+    return ["| key | default | least, or one of | meaning |", "| --- | --- | --- | --- |", *rows]
+
+
+def first_words(about: Mapping[str, Any]) -> str:
+    """The first paragraph of a command's help, on one line."""
+    return " ".join(about["help"].split("\n\n")[0].split())
+
+
+def section(text: str, heading: str) -> str | None:
+    """The text between a heading and the next one of any level."""
+    match = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", text, re.M | re.S)
+    return match[1].strip("\n") if match else None
+
+
+def parts(text: str) -> tuple[str, str, list[str]]:
+    """A section as its first paragraph, what is written by hand, and its table."""
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    plain = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    first, _, rest = plain.strip("\n").partition("\n\n")
+    return first, re.sub(r"\n{3,}", "\n\n", rest).strip("\n"), table
+
+
+def put(page: Path, heading: str, first: str | None, table: list[str]) -> None:
+    """Replace the first paragraph (None: leave it) and the table of a heading's section."""
+    text = page.read_text()
+    old = section(text, heading)
+    if old is None:
+        raise SystemExit(f"{page.name}: add a section {heading!r} where it belongs")
+    written, rest, _ = parts(old)
+    body = "\n\n".join(filter(None, (first or written, rest, "\n".join(table))))
+    pattern = rf"(^#+ {re.escape(heading)}\n).*?(?=^#+ |\Z)"
+    new = re.sub(pattern, lambda m: f"{m[1]}\n{body}\n\n", text, count=1, flags=re.M | re.S)
+    page.write_text(new.rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    for name, about in every_command(describe()["commands"]):
+        put(CLI, name, first_words(about), parameters(about))
+    put(CONFIG, "Keys", None, settings())

@@ -1,0 +1,394 @@
+"""Simulated sessions: recorded payloads, a host process that is really there, and the tick.
+
+`Host.call` runs a hook call in this process, `Host.hook` runs it as hosts do: as a process with the
+payload on its standard input. The host process itself is a `sleep`, so that its death is a fact.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vyane_cli.core.calls import Reply
+from vyane_cli.core.messages import FromKind
+from vyane_cli.core.ticking import TickPlan
+from vyane_cli.core.turns import Clock
+from vyane_cli.core.workers import Worker
+from vyane_cli.hosts import claude_code, generic
+from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.init import initialise
+from vyane_cli.operations.lookup import find_message
+from vyane_cli.operations.register import register_worker
+from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.tick import tick
+from vyane_cli.runtime import Runtime
+from vyane_cli.store import inbox, locks, processes, registry, timeline
+
+PAYLOADS = Path(__file__).parent / "hostlab" / "payloads" / "claude-code"
+EVENTS = sorted(
+    path.stem for path in PAYLOADS.glob("*.json") if not path.stem.startswith(("env-", "sessions-"))
+)
+HUMAN = Speaker(FromKind.HUMAN, "ann", "ann")
+OUTSIDE = Speaker(FromKind.EXTERNAL, "script", "script")
+
+
+def recorded(name: str, **changes: object) -> dict[str, Any]:
+    """A recorded payload with some of its fields changed; None takes a field away."""
+    path = PAYLOADS / f"{name}.json"
+    data = json.loads(path.read_bytes()) if path.exists() else {"hook_event_name": name}
+    data.update(changes)
+    return {key: value for key, value in data.items() if value is not None}
+
+
+class World(Runtime):
+    """A runtime whose clocks a test can move, and some questions that tests ask."""
+
+    def __init__(self, home: Path, environ: dict[str, str] | None = None) -> None:
+        hosts = {host.NAME: host for host in (claude_code, generic)}
+        super().__init__(str(home), {} if environ is None else environ, hosts=hosts)
+        self.ahead_ms = 0
+        self.wall_ahead_ms = 0
+
+    def clock(self) -> Clock:
+        real = super().clock()
+        return real._replace(
+            now_ms=real.now_ms + self.ahead_ms + self.wall_ahead_ms,
+            boot_ms=real.boot_ms + self.ahead_ms,
+        )
+
+    def pass_s(self, seconds: float) -> None:
+        """Let time go by, on both clocks."""
+        self.ahead_ms += int(seconds * 1000)
+
+    def send(self, to: str, text: str = "hello", speaker: Speaker = HUMAN, **more: Any) -> str:
+        """Store a message; its id."""
+        return send(self, Draft(to, text, **more), speaker).message.id
+
+    def status(self, message_id: str) -> str:
+        return str(find_message(self, message_id).entry.status)
+
+    def marks(self, message_id: str) -> int:
+        return find_message(self, message_id).entry.marks
+
+    def rules(self, message_id: str) -> list[str]:
+        """What happened to a message, as `op:rule`."""
+        return [
+            f"{record['op']}:{record.get('rule') or record.get('reason') or ''}"
+            for record in find_message(self, message_id).records
+        ]
+
+    def register(self, name: str, pid: int = 0) -> str:
+        """A worker of a host without hooks; its id."""
+        return register_worker(
+            self, name, session_id="", cwd="/tmp", pid=pid, worker_type="generic"
+        ).id
+
+    def inbox(self, worker: str) -> inbox.Reading:
+        return inbox.read(self.layout.inbox(worker), whole=True)
+
+    def events(self, logical: str) -> list[dict[str, Any]]:
+        return [record for _, record in timeline.read(self.layout.timeline(logical))]
+
+
+@dataclass
+class Seen:
+    """What came of one hook call in this process."""
+
+    replies: list[Reply]
+    plan: TickPlan | None
+
+    @property
+    def reply(self) -> Reply:
+        return self.replies[0] if self.replies else Reply()
+
+    @property
+    def text(self) -> str:
+        """All that an agent reads."""
+        return self.reply.context + self.reply.wake + self.reply.text
+
+
+@dataclass
+class Ran:
+    """What came of one hook call as a process."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+    @property
+    def document(self) -> Any:
+        """Standard output, which holds nothing or exactly one JSON document."""
+        return json.loads(self.out) if self.out else {}
+
+    @property
+    def text(self) -> str:
+        specific = self.document.get("hookSpecificOutput", {})
+        return specific.get("additionalContext", "") + self.err.decode()
+
+
+@dataclass
+class Host:
+    """One process of Claude Code, with one session at a time."""
+
+    world: World
+    process: "subprocess.Popen[bytes]"
+    session: str = field(default_factory=lambda: str(uuid.uuid4()))
+    cwd: str = "/tmp/project"
+    attended: bool = True
+    turn: str = field(default_factory=lambda: str(uuid.uuid4()))
+    transcript: str = ""
+    extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def home(self) -> str:
+        return self.world.layout.root
+
+    def environ(self) -> dict[str, str]:
+        """What the client adds to the environment of a hook."""
+        recorded_environ = json.loads((PAYLOADS / "env-hook-PreToolUse.json").read_bytes())
+        return {
+            **recorded_environ,
+            "HOME": str(Path(self.home).parent),
+            "CLAUDE_CONFIG_DIR": str(Path(self.home).parent / "claude"),
+            "CLAUDE_PID": str(self.process.pid),
+            "CLAUDE_CODE_SESSION_ID": self.session,
+            "CLAUDE_CODE_SESSION_ATTENDED": "1" if self.attended else "0",
+            "VYANE_HOME": self.home,
+            **self.extra,
+        }
+
+    def payload(self, name: str, **changes: object) -> bytes:
+        data = recorded(name)
+        here: dict[str, object] = {
+            "session_id": self.session,
+            "cwd": self.cwd,
+            "transcript_path": self.transcript or None,
+        }
+        if "prompt_id" in data:
+            here["prompt_id"] = self.turn
+        return json.dumps(recorded(name, **{**here, **changes})).encode()
+
+    def call(
+        self,
+        name: str,
+        *,
+        rewake: bool = False,
+        fails: bool = False,
+        rerun: bool = False,
+        guard: int = 0,
+        show: Callable[[Reply], None] | None = None,
+        **changes: object,
+    ) -> Seen:
+        """A hook call in this process; with `fails` its output cannot be written."""
+        self.world.environ = environ = self.environ()
+        replies: list[Reply] = []
+
+        def shown(reply: Reply) -> None:
+            if fails:
+                raise BrokenPipeError(32, "broken pipe")
+            replies.append(reply)
+
+        call = claude_code.parse(
+            self.payload(name, **changes), environ, processes.identify, rewake=rewake
+        )
+        deadline = locks.Deadline(10)
+        plan = tick(
+            self.world, call, claude_code, show or shown, deadline, guard=guard, rerun=rerun
+        )
+        return Seen(replies, plan)
+
+    def start(self, source: str = "startup", **more: Any) -> Seen:
+        return self.call("SessionStart-startup-interactive", source=source, **more)
+
+    def prompt(self, turn: str | None = None, text: str = "go on", **more: Any) -> Seen:
+        """A prompt that begins a turn of its own, unless a turn is named."""
+        self.turn = turn or str(uuid.uuid4())
+        return self.call("UserPromptSubmit", prompt=text, **more)
+
+    def tool(self, **more: Any) -> Seen:
+        return self.call("PreToolUse", **more)
+
+    def batch(self, **more: Any) -> Seen:
+        return self.call("PostToolBatch", **more)
+
+    def stop(self, **more: Any) -> Seen:
+        return self.call("Stop", **{"last_assistant_message": str(uuid.uuid4()), **more})
+
+    def watch(self, **more: Any) -> Seen:
+        """The host saw the wake file change."""
+        changes = {"file_path": self.world.layout.wake(self.session), "prompt_id": self.turn}
+        return self.call("FileChanged", rewake=True, **{**changes, **more})
+
+    def woken(self, text: str, **more: Any) -> Seen:
+        """The prompt event of the turn that a wake began."""
+        body = f"<task-notification>\n</task-notification>\n<system-reminder>{text}"
+        return self.prompt(text=body, **more)
+
+    @property
+    def worker(self) -> str:
+        known = registry.load_session(self.world.layout, self.session)
+        assert known is not None
+        return known.worker
+
+    @property
+    def logical(self) -> str:
+        known = registry.load_session(self.world.layout, self.session)
+        assert known is not None
+        return known.logical_session
+
+    def events(self) -> list[dict[str, Any]]:
+        return self.world.events(self.logical)
+
+    def world_workers(self) -> "list[Worker]":
+        return list(registry.Registry(self.world.layout).listing())
+
+    def outcomes(self) -> list[str]:
+        """How each finished turn ended: outcome and code."""
+        return [
+            "/".join(filter(None, (e["payload"]["outcome"], e["payload"].get("code"))))
+            for e in self.events()
+            if e["kind"] == "TurnFinished"
+        ]
+
+    # ---------------------------------------------------------------- as a process
+
+    def begin(
+        self, name: str, *, rewake: bool = False, words: tuple[str, ...] = (), **popen: Any
+    ) -> "subprocess.Popen[bytes]":
+        """Start a hook; its payload is still to be written."""
+        event = name.split("-")[0]
+        command = [sys.executable, "-I", "-m", "vyane_cli", "tick", "--host", "claude-code"]
+        command += ["--event", event, *(["--rewake"] if rewake else []), *words]
+        pipe = subprocess.PIPE
+        given = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "env": self.environ(), **popen}
+        return subprocess.Popen(command, **given)
+
+    def hook(
+        self,
+        name: str,
+        data: bytes | None = None,
+        *,
+        rewake: bool = False,
+        words: tuple[str, ...] = (),
+        popen: dict[str, Any] | None = None,
+        **changes: object,
+    ) -> Ran:
+        """Run a hook to its end."""
+        process = self.begin(name, rewake=rewake, words=words, **(popen or {}))
+        payload = self.payload(name, **changes) if data is None else data
+        try:
+            out, err = process.communicate(payload, timeout=60)
+        except BrokenPipeError:
+            out, err = process.communicate(timeout=60)
+        return Ran(process.returncode, out or b"", err or b"")
+
+    def die(self) -> None:
+        """SIGKILL: no event, and the process is gone."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def fast_folder() -> Iterator[Path]:
+    """A temporary folder; in memory where there is one, since a flush says nothing about cost."""
+    memory = "/dev/shm"
+    where = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="vyane-test-", dir=where) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def machine(folder: Path | None = None) -> Iterator[Callable[..., Host]]:
+    """A state root and a maker of sessions on it; every host process ends with the test."""
+    with ExitStack() as stack:
+        folder = folder or stack.enter_context(fast_folder())
+        world = World(folder / "vyane")
+        initialise(world)
+        project = folder / "project"
+        project.mkdir()
+
+        def host(**more: Any) -> Host:
+            process = subprocess.Popen(["sleep", "600"])
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return Host(world, process, **{"cwd": str(project), **more})
+
+        yield host
+
+
+@contextmanager
+def stopped_holder(
+    root: str, *wanted: tuple[locks.Kind, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Another process holds these locks and is stopped, as by Ctrl-Z; let go of at the end."""
+    paths = sorted({locks.lock_path(root, kind, key) for kind, key in wanted})
+    program = (
+        "import fcntl, os, sys, time\n"
+        "held = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in sys.argv[1:]]\n"
+        "[fcntl.flock(fd, fcntl.LOCK_EX) for fd in held]\n"
+        "print('held', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    os.makedirs(os.path.join(root, "locks"), exist_ok=True)
+    holder = subprocess.Popen([sys.executable, "-I", "-S", "-c", program, *paths], stdout=-1)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        holder.send_signal(19)  # SIGSTOP
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+        assert holder.stdout is not None
+        holder.stdout.close()
+
+
+def bound_by_modes() -> None:
+    """Run in a child before it executes its program: file modes apply to it, root or not."""
+    if os.getuid() == 0:
+        libc = ctypes.CDLL(None)
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+@contextmanager
+def read_only(folder: str | Path) -> Iterator[None]:
+    """Nothing below the folder can be written by a process that is bound by modes."""
+    paths = [Path(folder), *Path(folder).rglob("*")]
+    modes = {path: path.stat().st_mode for path in paths}
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def vyane(
+    home: str | Path,
+    *words: str,
+    stdin: bytes = b"",
+    environ: dict[str, str] | None = None,
+    **more: Any,
+) -> Ran:
+    """A command as a person's script runs it: no terminal, no host around it."""
+    keep = {key: os.environ[key] for key in ("PATH", "HOME", "LC_ALL") if key in os.environ}
+    ran = subprocess.run(
+        [sys.executable, "-m", "vyane_cli", *words],
+        input=stdin,
+        capture_output=True,
+        env={**keep, "VYANE_HOME": str(home), **(environ or {})},
+        check=False,
+        start_new_session=True,
+        **more,
+    )
+    return Ran(ran.returncode, ran.stdout, ran.stderr)

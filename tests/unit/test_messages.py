@@ -1,0 +1,180 @@
+"""Messages: the lane follows from the content, each kind has its payload and its direction."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vyane_cli.core import messages
+from vyane_cli.core.messages import (
+    DIRECTIONS,
+    PAYLOADS,
+    FromKind,
+    Kind,
+    Lane,
+    Relation,
+    ToKind,
+    check_direction,
+    check_payload,
+    check_summary,
+    decide_lane,
+)
+from vyane_cli.errors import ExitCode, InvalidInputError, RefusedError
+
+C, D, N, Q = Lane.CONTROL, Lane.DIRECT, Lane.NORMAL, Lane.QUIET
+
+
+@pytest.mark.parametrize(
+    "kind, from_kind, to_kind, awaited, lane",
+    [
+        ("takeover", "human", "worker", False, C),
+        ("takeover", "human", "broadcast", False, C),
+        ("cancel", "worker", "worker", False, C),
+        ("info", "human", "worker", True, Q),
+        ("status-update", "worker", "channel", False, Q),
+        ("context-inject", "human", "broadcast", False, Q),
+        ("task-dispatch", "worker", "broadcast", False, Q),
+        ("context-inject", "human", "worker", False, D),
+        ("task-dispatch", "worker", "worker", False, D),
+        ("task-result", "worker", "worker", False, D),
+        ("context-inject", "worker", "worker", True, D),
+        ("context-inject", "external", "worker", True, D),
+        ("context-inject", "worker", "worker", False, N),
+        ("context-inject", "external", "logical_session", False, N),
+    ],
+)
+def test_the_first_row_that_matches_decides_the_lane(kind, from_kind, to_kind, awaited, lane):
+    """Control, then quiet, then direct, else normal."""
+    assert decide_lane(Kind(kind), FromKind(from_kind), ToKind(to_kind), awaited=awaited) is lane
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("from_kind", FromKind)
+@pytest.mark.parametrize("to_kind", ToKind)
+@pytest.mark.parametrize("awaited", [True, False])
+def test_every_message_has_a_lane_and_only_control_kinds_have_control(
+    kind, from_kind, to_kind, awaited
+):
+    """Total; nobody reaches the lane without gates by another kind."""
+    lane = decide_lane(kind, from_kind, to_kind, awaited=awaited)
+
+    assert (lane is C) == (kind in (Kind.TAKEOVER, Kind.CANCEL))
+    if from_kind is FromKind.EXTERNAL and kind is Kind.CONTEXT_INJECT and not awaited:
+        assert lane in (N, Q)
+
+
+def test_the_tables_have_a_row_for_every_kind():
+    """A kind without a row would raise in the middle of somebody's command."""
+    assert set(DIRECTIONS) == set(PAYLOADS) == set(Kind)
+    for kind in Kind:
+        assert messages.default_ttl_s(kind) == (3600.0 if kind is Kind.INFO else 86_400.0)
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("to_kind", ToKind)
+def test_a_kind_is_refused_exactly_where_the_table_says_so(kind, relation, to_kind):
+    """Exit 5 with the rule `direction`; a status to a channel is open to all."""
+    allowed = relation in DIRECTIONS[kind] or (
+        kind is Kind.STATUS_UPDATE and to_kind is ToKind.CHANNEL
+    )
+    if allowed:
+        check_direction(kind, relation, to_kind)
+        return
+    with pytest.raises(RefusedError) as caught:
+        check_direction(kind, relation, to_kind)
+    assert caught.value.slug == "direction"
+    assert caught.value.exit_code == ExitCode.REFUSED
+
+
+def test_only_a_person_may_take_over_and_only_a_child_reports():
+    """The rows on which authority rests."""
+    assert DIRECTIONS[Kind.TAKEOVER] == (Relation.HUMAN,)
+    assert DIRECTIONS[Kind.TASK_RESULT] == (Relation.CHILD,)
+    assert set(DIRECTIONS[Kind.CANCEL]) == {Relation.PARENT, Relation.HUMAN}
+
+
+@pytest.mark.parametrize(
+    "kind, payload, key",
+    [
+        ("task-dispatch", {}, "prompt"),
+        ("task-dispatch", {"prompt": ""}, "prompt"),
+        ("task-dispatch", {"prompt": 5}, "prompt"),
+        ("task-dispatch", {"prompt": "x", "expected_artifacts": "x"}, "expected_artifacts"),
+        ("task-result", {}, "success"),
+        ("task-result", {"success": "yes"}, "success"),
+        ("task-result", {"success": None}, "success"),
+        ("task-result", {"success": False}, "error"),
+        ("takeover", {"instruction": ""}, "instruction"),
+        ("takeover", {"instruction": "x", "interrupt_first": 1}, "interrupt_first"),
+        ("cancel", {"force": "yes"}, "force"),
+        ("context-inject", {"text": "x", "position": "now"}, "position"),
+        ("context-inject", {"text": "x", "txet": "y"}, "txet"),
+        ("context-inject", {"text": ["x"]}, "text"),
+        ("status-update", {"progress": True}, "progress"),
+        ("status-update", {"metrics": []}, "metrics"),
+        ("info", [], "payload"),
+        ("info", None, "payload"),
+        ("info", "text", "payload"),
+    ],
+)
+def test_a_payload_that_does_not_fit_is_refused_by_its_key(kind, payload, key):
+    """Exit 2, and the key is named."""
+    with pytest.raises(InvalidInputError) as caught:
+        check_payload(Kind(kind), payload)
+
+    assert key in caught.value.field
+
+
+@pytest.mark.parametrize(
+    "kind, payload",
+    [
+        ("task-result", {"success": True}),
+        ("task-result", {"success": False, "error": "broke"}),
+        ("status-update", {"progress": 0.5, "phase": "build", "metrics": {"n": 1}}),
+        ("status-update", {"progress": "half"}),
+        ("cancel", {}),
+        ("info", {"anything": [1, {"goes": None}]}),
+        ("context-inject", {"text": "x", "position": "before_next_turn"}),
+    ],
+)
+def test_a_payload_that_fits_is_taken_as_it_is(kind, payload):
+    """Nothing is added and nothing is lost."""
+    assert check_payload(Kind(kind), payload) == payload
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(list(Kind)), json_values)
+def test_any_payload_is_taken_or_refused_with_a_name(kind, payload):
+    """Checking is total: no other exception."""
+    refused = ""
+    try:
+        assert check_payload(kind, payload) == payload
+    except InvalidInputError as error:
+        refused = error.field
+    assert refused == "" or refused.startswith("payload")
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "two\rlines", "x" * 513])
+def test_a_summary_is_one_line_of_at_most_512_characters(text):
+    """Lists show it as it is."""
+    with pytest.raises(InvalidInputError, match="summary"):
+        check_summary(text)
+    assert check_summary("x" * 512) == "x" * 512
+
+
+@given(st.text())
+def test_the_first_line_of_any_text_is_a_summary(text):
+    """What is made of a text by itself always passes the check."""
+    assert check_summary(messages.first_line(text)) == messages.first_line(text)
+
+
+def test_an_unknown_kind_is_refused_and_the_kinds_are_named():
+    """Closed list."""
+    with pytest.raises(InvalidInputError, match="task-dispatch"):
+        messages.parse_kind("order")
