@@ -1,0 +1,1 @@
+"""What vyane costs, as ratios in one run: `python -m benchmarks`."""

@@ -1,0 +1,81 @@
+"""One of many processes that do the same at once: `python -m benchmarks.contender WHAT …`.
+
+It says that it is ready, waits for its standard input to be closed, and prints one JSON document.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.homes import PERSON
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.send import Draft, send
+from vyane_cli.runtime import Runtime, accelerate
+from vyane_cli.store import locks
+
+
+def main(what: str, *words: str) -> None:
+    """Prepare, wait for the others, do it."""
+    kinds: dict[str, Callable[..., Callable[[], object]]] = {"send": sending, "lock": locking}
+    prepared = kinds[what](*words)
+    os.write(1, b"ready\n")
+    sys.stdin.read()
+    print(json.dumps(prepared()))
+
+
+def sending(root: str, worker: str, number: str, count: str, limit_s: str) -> Callable[[], object]:
+    """Send `count` messages, at most for so long; what was acknowledged."""
+    accelerate()
+    runtime = Runtime(root)
+
+    def run() -> object:
+        end = time.monotonic() + float(limit_s)
+        acknowledged, errors, slowest = [], 0, 0.0
+        for index in range(int(count)):
+            began = time.monotonic()
+            if began > end:
+                break
+            try:
+                sent = send(runtime, Draft(worker, f"{number}:{index}"), PERSON)
+                acknowledged.append([index, sent.message.id])
+            except VyaneError:
+                errors += 1
+            slowest = max(slowest, time.monotonic() - began)
+        return {"acknowledged": acknowledged, "errors": errors, "slowest_s": slowest}
+
+    return run
+
+
+def locking(root: str, rounds: str, hold_s: str, how: str) -> Callable[[], object]:
+    """Take one lock again and again; the waits in seconds. `how`: vyane's way, or plain flock."""
+    path = locks.lock_path(root, locks.Kind.INBOX, "contended")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+
+    def by_vyane() -> float:
+        began = time.monotonic()
+        with locks.held(root, [(locks.Kind.INBOX, "contended")], locks.Deadline(60)):
+            waited = time.monotonic() - began
+            time.sleep(float(hold_s))
+        return waited
+
+    def by_flock() -> float:
+        import fcntl
+
+        began = time.monotonic()
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            waited = time.monotonic() - began
+            time.sleep(float(hold_s))
+        finally:
+            os.close(fd)
+        return waited
+
+    take = by_vyane if how == "vyane" else by_flock
+    return lambda: [take() for _ in range(int(rounds))]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,269 @@
+"""State roots with sessions in them, driven as a host does it: by the guard and its payloads."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import vyane_cli
+from benchmarks.measure import Command, run
+from vyane_cli.core.mailbox import Head, Op, render_head, render_message
+from vyane_cli.core.messages import FromKind
+from vyane_cli.core.sessions import (
+    HostSession,
+    LogicalSession,
+    render_logical_session,
+    render_session,
+)
+from vyane_cli.core.workers import Worker, WorkerStatus
+from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.init import initialise
+from vyane_cli.operations.send import Draft, send
+from vyane_cli.runtime import Runtime
+from vyane_cli.store import codec, document, files, registry
+
+PACKAGE = Path(vyane_cli.__file__).resolve().parents[1]
+PERSON = Speaker(FromKind.HUMAN, "person", "person")
+PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from vyane_cli.hook import main; main()"
+"""What the guard hands to Python."""
+BATCH_BYTES = 2_000
+"""Size of the tool output in a payload."""
+TRANSCRIPT_LINES = 800
+
+
+class Home:
+    """A temporary state root, a user's HOME beside it, and a process that stands for the client."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root, self.user = folder, folder / "vyane", folder / "user"
+        self.client_config = self.user / ".claude"
+        self.project = self.user / "project"
+        for made in (self.client_config / "sessions", self.project):
+            made.mkdir(parents=True)
+        self.client = subprocess.Popen(["sleep", "86400"], start_new_session=True)
+        self.runtime = Runtime(str(self.root), environ=self.user_environ())
+        initialise(self.runtime)
+        self.guard = self._install()
+        self.transcript = self.user / "transcript.jsonl"
+        self.transcript.write_text(_transcript())
+
+    def close(self) -> None:
+        """End the stand-in for the client and remove the folder."""
+        self.client.kill()
+        self.client.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def user_environ(self) -> dict[str, str]:
+        """What a person's shell has."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.user),
+            "LANG": "C.UTF-8",
+            "CLAUDE_CONFIG_DIR": str(self.client_config),
+        }
+
+    def environ(self) -> dict[str, str]:
+        """What a hook gets from the client, the session aside."""
+        return {
+            **self.user_environ(),
+            "CLAUDE_PROJECT_DIR": str(self.project),
+            "CLAUDE_PID": str(self.client.pid),
+            "CLAUDE_CODE_SESSION_ATTENDED": "1",
+        }
+
+    def _install(self) -> Path:
+        """`vyane hooks install`, so that the guard is the one that a user gets."""
+        command = [sys.executable, "-P", "-m", "vyane_cli", "--home", str(self.root)]
+        env = {**self.user_environ(), "PYTHONPATH": str(PACKAGE)}
+        subprocess.run(
+            [*command, "hooks", "install", "--scope", "user"],
+            env=env,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        return Path(self.runtime.layout.guard)
+
+    # --- what is in it ---
+
+    def fill(self, workers: int) -> None:
+        """Register workers of closed sessions, in one write of the registry."""
+        if not workers:
+            return
+        layout, now = self.runtime.layout, self.runtime.clock().at
+        known = registry.Registry(layout)
+        for number in range(workers):
+            worker, logical = f"w-{number:012x}", f"vs-{number:012x}"
+            name, session = f"filler-{number}", str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
+            known.put(
+                Worker(
+                    worker,
+                    name,
+                    "claude",
+                    logical,
+                    status=WorkerStatus.IDLE,
+                    session_id=session,
+                    cwd=str(self.project),
+                    created_at=now,
+                    last_used_at=now,
+                )
+            )
+            owner = LogicalSession(logical, name, worker, now, (worker,), "claude_cli")
+            closed = HostSession(
+                session, "claude-code", worker, name, logical, started_at=now, ended="other"
+            )
+            for path, data in (
+                (layout.logical_session(logical), render_logical_session(owner)),
+                (layout.session(session), render_session(closed)),
+            ):
+                document.save(path, data, layout.root, durable=False)
+            files.touch(layout.current(worker), session)
+        known.save()
+
+    def settle(self, worker: str, count: int) -> None:
+        """Put messages that are over into a worker's inbox: sent, claimed, delivered, consumed."""
+        self._put(worker, count, (Op.CLAIM, Op.DELIVERED, Op.CONSUMED))
+
+    def queue(self, worker: str, count: int) -> None:
+        """Put messages that wait into a worker's inbox."""
+        self._put(worker, count, ())
+
+    def _put(self, worker: str, count: int, ops: Sequence[Op]) -> None:
+        """Write the lines straight to the file, each as an append makes it."""
+        sample = send(self.runtime, Draft(worker, "a message that was here before"), PERSON).message
+        path, clock = Path(self.runtime.layout.inbox(worker)), self.runtime.clock()
+        boot = {"boot": clock.boot, "boot_ms": clock.boot_ms}
+        fields = {"at": clock.at, "boot_ms": clock.boot_ms, "session": "s", "turn": "t"}
+        offset = path.stat().st_size
+        with open(path, "ab") as file:
+
+            def write(record: Mapping[str, Any], unsettled: int) -> None:
+                nonlocal offset
+                head = render_head(Head(unsettled))
+                offset += file.write(codec.encode_line({**record, "head": head}))
+
+            for op in ops:
+                write({"op": op, "ids": [sample.id], **fields}, offset)
+            for _ in range(count - 1):
+                message = sample._replace(id=self.runtime.new_id(clock.now_ms))
+                began = offset
+                stored = {"op": Op.MESSAGE, "message": render_message(message), **boot}
+                write(stored, began if ops else 0)
+                for op in ops:
+                    last = op is ops[-1]
+                    write({"op": op, "ids": [message.id], **fields}, offset if last else began)
+            file.flush()
+            os.fsync(file.fileno())
+
+    # --- sessions ---
+
+    def session(self) -> "Session":
+        """A session whose start the guard has reported, in the middle of its first turn."""
+        opened = Session(self, str(uuid.uuid4()))
+        opened.hook("SessionStart", source="startup", model="a-model")
+        known = registry.load_session(self.runtime.layout, opened.id)
+        if known is None:
+            log = Path(self.runtime.layout.log)
+            said = log.read_text() if log.exists() else "nothing in its log"
+            raise RuntimeError(f"the guard registered no session: {said}")
+        opened.worker, opened.logical = known.worker, known.logical_session
+        opened.turn()
+        return opened
+
+    def tick_argv(self, event: str, *, guard: bool = True) -> Sequence[str]:
+        """The command line with which the guard starts Python; or without a guard's part of it."""
+        words = [sys.executable, "-I", "-S", "-c", PROGRAM, str(PACKAGE)]
+        words += ["tick", "--host", "claude-code", "--home", str(self.root)]
+        if guard:
+            words += ["--guard", str(os.getpid())]
+        return [*words, "--event", event]
+
+
+class Session:
+    """One session of the client."""
+
+    def __init__(self, home: Home, session_id: str) -> None:
+        self.home, self.id, self.worker, self.logical = home, session_id, "", ""
+        self.prompt = ""
+        self.folder = home.user / "payloads" / session_id
+        self.folder.mkdir(parents=True)
+        record = {
+            "pid": home.client.pid,
+            "sessionId": session_id,
+            "status": "busy",
+            "statusUpdatedAt": int(time.time() * 1000),
+        }
+        live = home.client_config / "sessions" / f"{home.client.pid}.json"
+        live.write_text(json.dumps(record))
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of this session's hooks."""
+        return {**self.home.environ(), "CLAUDE_CODE_SESSION_ID": self.id}
+
+    def payload(self, event: str, **fields: Any) -> str:
+        """The payload of an event, as a file."""
+        data: dict[str, Any] = {
+            "session_id": self.id,
+            "transcript_path": str(self.home.transcript),
+            "cwd": str(self.home.project),
+            "prompt_id": self.prompt,
+            "permission_mode": "default",
+            "hook_event_name": event,
+        }
+        tool = {"tool_name": "Bash", "tool_input": {"command": "make test"}}
+        tool_id = "toolu_" + uuid.uuid4().hex[:24]
+        if event == "PreToolUse":
+            data |= {**tool, "tool_use_id": tool_id}
+        if event == "PostToolBatch":
+            response = {"tool_use_id": tool_id, "tool_response": "x" * BATCH_BYTES}
+            data["tool_calls"] = [{**tool, **response}]
+        path = self.folder / event
+        path.write_text(json.dumps({**data, **fields}))
+        return str(path)
+
+    def guarded(self, name: str, event: str, **fields: Any) -> Command:
+        """The hook as the client runs it."""
+        argv = [str(self.home.guard), event]
+        return Command(name, argv, self.env, self.payload(event, **fields), self._out(name))
+
+    def bare(self, name: str, event: str, *, guard: bool = True) -> Command:
+        """The tick as the guard runs it."""
+        argv = self.home.tick_argv(event, guard=guard)
+        return Command(name, argv, self.env, self.payload(event), self._out(name))
+
+    def _out(self, name: str) -> str:
+        return str(self.folder / f"{name.replace('/', '-')}.out")
+
+    def hook(self, event: str, **fields: Any) -> str:
+        """Run the hook of an event; what it printed."""
+        command = self.guarded("hook", event, **fields)
+        cost = run(command)
+        if cost.status:
+            raise RuntimeError(f"{event}: the guard ended with {cost.status}")
+        return Path(command.stdout).read_text()
+
+    def turn(self) -> None:
+        """End the turn that runs, if one does, and begin another."""
+        if self.prompt:
+            self.hook("Stop", stop_hook_active=False, last_assistant_message="done")
+        self.prompt = str(uuid.uuid4())
+        self.hook("UserPromptSubmit", prompt=f"please go on with {self.prompt[:8]}")
+
+    def send(self, text: str) -> str:
+        """Send this session's worker a message; its id."""
+        return send(self.home.runtime, Draft(self.worker, text), PERSON).message.id
+
+
+def _transcript() -> str:
+    """A transcript as it is after some work."""
+    line = {
+        "type": "assistant",
+        "message": {"id": "msg_1", "content": [{"type": "text", "text": "y" * 400}]},
+    }
+    return f"{json.dumps(line)}\n" * TRANSCRIPT_LINES

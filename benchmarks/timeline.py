@@ -1,0 +1,170 @@
+"""A long timeline: the first event after a cursor, an append, and the memory both need.
+
+Events are written straight to the file, as a million appends would have left them.
+"""
+
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.bench import Bench
+from benchmarks.report import Goal, Row
+from vyane_cli.core import turns
+from vyane_cli.core.calls import Trigger
+from vyane_cli.core.cursors import Cursor, render_cursor
+from vyane_cli.core.events import EventKind
+from vyane_cli.core.ids import render_ulid
+from vyane_cli.core.turns import Clock, TimelineHead, Transition
+from vyane_cli.operations.watch import Mode, check_watch, watch
+from vyane_cli.runtime import Runtime, accelerate
+from vyane_cli.store import codec, processes, reading, registry, timeline
+
+SIZES = (1_000, 100_000, 1_000_000)
+TOOLS = 8
+"""Tool events in a turn: with its start, result and end a turn has eleven events."""
+ROUNDS = 15
+EPOCH = "b" * 32
+
+
+def build(path: Path, session: str, events: int) -> None:
+    """A timeline of so many events, of turns of eleven, each line as an append makes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    identity = timeline.Identity(session, "w-000000000000")
+    boot = processes.boot_id()[:8]
+    state = Transition(TimelineHead(EPOCH))
+    number = 0
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        while state.head.seq < events:
+            number += 1
+            state = Transition(state.head)
+            clock = Clock(1_800_000_000_000 + number * 1000, number * 1000)
+            fresh = render_ulid(clock.now_ms, number.to_bytes(10, "big"))
+            state = turns.start(
+                state,
+                clock,
+                turn=fresh,
+                token=fresh,
+                trigger=Trigger.HUMAN,
+                session="7a4c2b0e-0000-4000-8000-000000000000",
+                native=f"native-{number:029}",
+            )
+            for tool in range(TOOLS):
+                used = {"tool": "Bash", "tool_use_id": f"toolu_{number}_{tool}", "outcome": "ok"}
+                state = turns.emit(state, EventKind.TOOL_OBSERVED, used, clock)
+            result = {"digest": "d" * 64, "chars": 400, "excerpt": "x" * 280}
+            state = turns.emit(state, EventKind.RESULT_OBSERVED, result, clock)
+            state = turns.finish(state, clock, turns.Outcome.SUCCESS)
+            left = events - state.events[0].seq + 1
+            for event, head in list(zip(state.events, state.heads, strict=True))[:left]:
+                file.write(codec.encode_line(timeline.render_event(event, head, identity, boot)))
+
+
+def follow(bench: Bench) -> Iterator[Row]:
+    """First event after a cursor in the middle, one append, and the memory of a reader."""
+    accelerate()
+    folder = bench.folder / "timelines"
+    sizes = SIZES[:2] if bench.quick else SIZES
+    try:
+        costs = [(events, *_measure(folder / str(events), events)) for events in sizes]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    smallest, _, base_ms, _ = costs[0]
+    for events, first_ms, append_ms, memory in costs:
+        yield Row(
+            f"first event after a cursor amid {events:,}", first_ms, "ms", goal=Goal(50.0, "ms")
+        )
+        yield Row(
+            f"append to {events:,} events",
+            append_ms,
+            "ms",
+            base=base_ms,
+            base_name=f"to {smallest:,}",
+            goal=Goal(1.5) if events != smallest else None,
+        )
+        grown = f"memory that reading {events:,} events adds"
+        yield Row(grown, memory, "MiB", goal=Goal(32.0, "MiB"))
+
+
+def _measure(home: Path, events: int) -> tuple[float, float, float]:
+    """(ms to the first event, ms of an append, MiB that reading all of it adds)."""
+    runtime = Runtime(str(home), environ={})
+    session = "vs-" + "a" * 12
+    path = runtime.layout.timeline(session)
+    build(Path(path), session, events)
+    middle = reading.event_at(path, events // 2)
+    assert middle is not None
+    after = render_cursor(Cursor(session, EPOCH, events // 2, middle.mark))
+    firsts = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        stream = watch(runtime, session, check_watch((Mode.HISTORY,), after=after))
+        event = next(stream)
+        firsts.append((time.perf_counter() - began) * 1000)
+        assert event["seq"] == events // 2 + 1
+        stream.close()
+    return statistics.median(firsts), _append(runtime, session), _memory(home, session)
+
+
+def _append(runtime: Runtime, session: str) -> float:
+    """Milliseconds of one append, the opening of the file included."""
+    path, root = runtime.layout.timeline(session), runtime.layout.root
+    identity = timeline.Identity(session, "w-000000000000")
+    took = []
+    for _ in range(ROUNDS * 4):
+        began = time.perf_counter()
+        opened = timeline.Timeline(path, root, identity, EPOCH)
+        clock = runtime.clock()._replace(now_ms=1_900_000_000_000)
+        payload = {"code": "benchmark"}
+        opened.commit(
+            turns.emit(Transition(opened.head), EventKind.DIAGNOSTIC, payload, clock, in_turn=False)
+        )
+        opened.close()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took)
+
+
+def _memory(home: Path, session: str) -> float:
+    """MiB by which a process grows that reads the whole timeline."""
+    program = Path(__file__).resolve()
+    done = subprocess.run(
+        [sys.executable, str(program), str(home), session],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=program.parents[1],
+        env={**os.environ, "PYTHONPATH": str(program.parents[1])},
+    )
+    return float(done.stdout)
+
+
+def _read_all(home: str, session: str) -> None:
+    accelerate()
+    runtime = Runtime(home, environ={})
+    wanted = check_watch((Mode.HISTORY,))
+    next(watch(runtime, session, wanted))
+    registry.listdir(home)
+    before = _peak_kib(anew=True)
+    for _ in watch(runtime, session, wanted):
+        pass
+    print((_peak_kib() - before) / 1024)
+
+
+def _peak_kib(*, anew: bool = False) -> int:
+    """Peak resident memory; `anew`: from now on, where the kernel can forget it (proc(5))."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if anew:
+        Path("/proc/self/clear_refs").write_text("5")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1])
+
+
+if __name__ == "__main__":
+    _read_all(*sys.argv[1:3])
