@@ -36,7 +36,7 @@ class VyaneError(Exception):
 class InvalidInputError(VyaneError):
     """A value that somebody gave us is not one that we take. Nothing was written."""
 
-    exit_code, slug = ExitCode.INVALID_INPUT, "invalid-input"
+    exit_code, slug = ExitCode.INVALID_INPUT, "invalid_input"
 
     def __init__(
         self, field: str, value: object, expected: str, *, hint: str = "", slug: str = ""
@@ -50,7 +50,7 @@ class InvalidInputError(VyaneError):
 class NotFoundError(VyaneError):
     """No worker, session or message by that name. Nothing was written."""
 
-    exit_code, slug = ExitCode.NOT_FOUND, "not-found"
+    exit_code, slug = ExitCode.NOT_FOUND, "not_found"
 
     def __init__(self, what: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
         if nearest and not hint:
@@ -74,7 +74,7 @@ class RefusedError(VyaneError):
 class LockTimeoutError(VyaneError):
     """Another process held a lock for longer than we were willing to wait."""
 
-    exit_code, slug = ExitCode.LOCK_TIMEOUT, "lock-timeout"
+    exit_code, slug = ExitCode.LOCK_TIMEOUT, "lock_timeout"
     hint = "`vyane doctor` names the holder"
 
     def __init__(self, path: str, waited_s: float) -> None:
@@ -110,7 +110,7 @@ class StorageError(VyaneError):
 class DurabilityUnknownError(VyaneError):
     """It is stored and will be delivered, but the disk did not confirm it."""
 
-    exit_code, slug = ExitCode.DURABILITY_UNKNOWN, "durability-unknown"
+    exit_code, slug = ExitCode.DURABILITY_UNKNOWN, "durability_unknown"
     hint = "the same command with the same --idempotency-key is harmless"
 
     def __init__(self, path: str, error: OSError) -> None:

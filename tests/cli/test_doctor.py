@@ -222,15 +222,6 @@ def test_a_setting_that_cannot_be_read_is_named_with_its_place(bob):
     assert "too_soon_s" in check.fix
 
 
-def test_stale_below_idle_is_named(bob):
-    Path(bob.world.layout.config).write_text("[workers]\nstale_after_s = 60\n")
-
-    check = one(World(Path(bob.home)), "stale_below_idle")
-
-    assert not check.ok
-    assert "config set workers.stale_after_s" in check.fix
-
-
 def test_little_space_is_named(bob, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
 

@@ -149,7 +149,7 @@ def test_a_command_waits_five_seconds_for_a_lock_and_names_it(host):
     error = json.loads(sent.err)["error"]
 
     assert sent.status == 6
-    assert error["code"] == "lock-timeout"
+    assert error["code"] == "lock_timeout"
     assert "inbox" in error["message"]
     assert error["hint"]
     assert vyane(one.home, "send", "project", "x").status == 0

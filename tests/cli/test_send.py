@@ -391,7 +391,7 @@ def test_a_broadcast_reaches_each_active_worker_once_a_minute(host, run):
     code, _, err = run("--json", "send", "all", "again")
 
     assert code == 5
-    assert json.loads(err)["error"]["code"] == "broadcast-limit"
+    assert json.loads(err)["error"]["code"] == "broadcast_limit"
     counts = [len(o.world.inbox(o.worker).mailbox.entries) for o in others]
     assert counts == [1, 1, 0]
 

@@ -20,7 +20,7 @@ from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.turns import Transition
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, StorageError
-from vyane_cli.operations.timeline_delete import delete_timeline, sweep
+from vyane_cli.operations.timeline_delete import clear_trash, delete_timeline
 from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
 from vyane_cli.operations.watch import check_watch, watch
 from vyane_cli.runtime import Runtime
@@ -341,7 +341,7 @@ def test_a_98_clean_up_removes_a_timeline_at_once_and_its_json_holds_no_raw_dump
         delete_timeline(Runtime(str(root), environ={}), host.logical, yes=True)
     assert not Path(host.world.layout.timeline(host.logical)).exists()
     assert list((root / "timelines").glob(".trash-*"))
-    assert sweep(host.world.layout) == 1
+    assert clear_trash(host.world.layout) == 1
     assert not list((root / "timelines").iterdir())
 
 

@@ -398,9 +398,9 @@ def test_filters_show_a_part_and_lose_no_place(tmp_path) -> None:
         (("history",), {"kinds": ("Nothing",)}, "unknown_kind"),
         (("history",), {"category": "nothing"}, "unknown_category"),
         (("replay",), {}, "wrong_mode"),
-        (("history",), {"consumer": "../x"}, "invalid-input"),
-        (("history",), {"reset": "latest"}, "invalid-input"),
-        (("follow",), {"reset": "now", "consumer": "c"}, "invalid-input"),
+        (("history",), {"consumer": "../x"}, "invalid_input"),
+        (("history",), {"reset": "latest"}, "invalid_input"),
+        (("follow",), {"reset": "now", "consumer": "c"}, "invalid_input"),
     ],
 )
 def test_each_bad_wish_has_its_own_code(modes, more, slug) -> None:

@@ -11,7 +11,10 @@ from vyane_cli.core.tokens import Token, parse_token, render_token
 from vyane_cli.errors import InvalidInputError
 
 hexadecimal = st.text("0123456789abcdef", min_size=1, max_size=32)
-cursors = st.builds(Cursor, hexadecimal.map("vs-{}".format), hexadecimal, st.integers(0, 10**9))
+marks = st.text("0123456789abcdef", max_size=8)
+cursors = st.builds(
+    Cursor, hexadecimal.map("vs-{}".format), hexadecimal, st.integers(0, 10**9), marks
+)
 CURSOR = Cursor("vs-0123456789ab", "a" * 32, 7, "00c0ffee")
 
 

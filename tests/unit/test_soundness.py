@@ -161,9 +161,9 @@ def test_the_table_of_steps_is_total() -> None:
         ("ToolObserved", {"tool": "Bash", "seq": 3}, "extra_key"),
         ("ToolObserved", {"tool": "Bash", "turn_id": "x"}, "extra_key"),
         ("TurnFinished", {"outcome": "done"}, "wrong_outcome"),
-        ("ToolObserved", {}, "invalid-input"),
-        ("ToolObserved", [], "invalid-input"),
-        ("ResultObserved", {"digest": "d", "chars": True}, "invalid-input"),
+        ("ToolObserved", {}, "invalid_input"),
+        ("ToolObserved", [], "invalid_input"),
+        ("ResultObserved", {"digest": "d", "chars": True}, "invalid_input"),
     ],
 )
 def test_a_payload_that_does_not_fit_its_kind_is_refused_by_name(kind, payload, slug) -> None:

@@ -17,6 +17,7 @@ WORDS = {
     "sessions": "{} records of replaced sessions",
     "markers": "{} small files of sessions that are over",
     "temporary": "{} temporary files that a crash left",
+    "trash": "{} deleted timelines that a crash left",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from zlib import crc32
 
 from vyane_cli.core.calls import Event as HookEvent
 from vyane_cli.core.calls import HookCall, Trigger
@@ -70,6 +71,11 @@ class TimelineHead(NamedTuple):
     recent: tuple[str, ...] = ()
     at: float = 0.0
     """Wall clock of the last event."""
+
+
+def short(native: str) -> str:
+    """A host's turn id as it is remembered: eight digits tell a dozen apart."""
+    return f"{crc32(native.encode('utf-8', 'replace')):08x}"
 
 
 class Standing(StrEnum):
@@ -155,7 +161,7 @@ def standing(head: TimelineHead, call: HookCall, clock: Clock) -> Standing:
         return Standing.NONE
     if turn is not None and turn.session == call.session and turn.native == call.turn:
         return Standing.SAME
-    return Standing.OLD if call.turn in head.recent else Standing.NEW
+    return Standing.OLD if short(call.turn) in head.recent else Standing.NEW
 
 
 def _repeats(turn: OpenTurn, call: HookCall, clock: Clock) -> bool:
@@ -244,8 +250,8 @@ def start(
         transcript_bytes,
     )
     recent = head.recent
-    if native and native not in recent:
-        recent = (*recent, native)[-REMEMBERED:]
+    if native and short(native) not in recent:
+        recent = (*recent, short(native))[-REMEMBERED:]
     head = head._replace(turns=opened.number, open=opened, recent=recent)
     body = {"trigger": str(trigger), **(payload or {})}
     opening = state._replace(head=head)

@@ -69,7 +69,7 @@ def refused(text: str, at: int, path: str, expected: str) -> InvalidInputError:
         rest or "the end of the line",
         expected,
         hint="nothing was written: mend the file, then run the same command again",
-        slug="settings-unreadable",
+        slug="settings_unreadable",
     )
 
 

@@ -15,7 +15,6 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "modes":              state.modes,
     "disk_space":         state.disk_space,
     "config":             state.config,
-    "stale_below_idle":   state.stale_below_idle,
     "hooks":              installation.hooks,
     "guard":              installation.guard,
     "shell_noise":        installation.shell_noise,

@@ -11,6 +11,7 @@ from vyane_cli.core.ids import is_safe_id
 from vyane_cli.operations.expire import Box, all_boxes, expire
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.sweep import Sweep
+from vyane_cli.operations.timeline_delete import clear_trash
 from vyane_cli.store import archive, document, files, markers, registry
 from vyane_cli.store.locks import Kind
 
@@ -22,7 +23,7 @@ GRACE_S = 5.0
 """A message that was settled just now still shows in `vyane inbox --all`."""
 TEMPORARY_S = 3_600.0
 
-STEPS = ("expired", "archived", "keys", "retired", "sessions", "markers", "temporary")
+STEPS = ("expired", "archived", "keys", "retired", "sessions", "markers", "temporary", "trash")
 """What a run counts, in the order in which it goes."""
 
 
@@ -42,6 +43,7 @@ def collect(
         counts["sessions"] = remove_sessions(sweep)
         counts["markers"] = remove_markers(sweep)
         counts["temporary"] = remove_temporary(sweep)
+        counts["trash"] = 0 if dry_run else sweep.guarded("timelines", remove_trash)
     return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
 
 
@@ -86,6 +88,11 @@ def _is_over(key_path: str, now_s: float) -> bool:
     known = document.load(key_path)
     expires = known.get("expires") if known is not None else None
     return isinstance(expires, (int, float)) and expires <= now_s
+
+
+def remove_trash(sweep: Sweep) -> int:
+    """What a `timeline delete` had set aside when it was killed."""
+    return clear_trash(sweep.layout)
 
 
 def remove_temporary(sweep: Sweep) -> int:

@@ -336,7 +336,7 @@ def _decoded(data: bytes, path: str) -> str:
             data[error.start : error.start + 8].decode("utf-8", "replace"),
             "UTF-8 text",
             hint="nothing was written: mend the file, then run the same command again",
-            slug="settings-unreadable",
+            slug="settings_unreadable",
         ) from None
 
 

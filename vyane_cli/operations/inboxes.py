@@ -52,7 +52,7 @@ def list_messages(
                 path,
                 f"a message of the unknown kind {name!r}",
                 line=journal.line_number(path, offset),
-                slug="too-new",
+                slug="too_new",
                 hint="a newer vyane wrote it: upgrade this one",
             )
         entries += reading.mailbox.entries

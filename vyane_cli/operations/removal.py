@@ -49,6 +49,6 @@ def _check_is_ours(root: str) -> None:
     names = set(os.listdir(root))
     if names and not names & set(OURS):
         raise RefusedError(
-            f"{root} does not look like vyane's state folder", slug="not-ours",
+            f"{root} does not look like vyane's state folder", slug="not_ours",
             hint="look at VYANE_HOME and --home",
         )  # fmt: skip

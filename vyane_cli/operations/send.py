@@ -546,7 +546,7 @@ def _take_broadcast_turn(runtime: "Runtime", clock: Clock, key: str = "") -> Non
         if last and 0 <= age < BROADCAST_EVERY_S:
             raise RefusedError(
                 f"one broadcast a minute: the last was {age:.0f} s ago",
-                slug="broadcast-limit",
+                slug="broadcast_limit",
                 hint=f"again in {BROADCAST_EVERY_S - age:.0f} s",
             )
         with _nothing_stored_yet():

@@ -61,12 +61,12 @@ def delete_timeline(runtime: "Runtime", who: str, *, yes: bool) -> dict[str, Any
             files.sync_directories(layout("timelines", name), layout.root)
         except OSError as error:
             raise StorageError(folder, error) from error
-    swept = sweep(layout)
+    swept = clear_trash(layout)
     events = head.seq if head is not None else 0
     return {"session": found.session, "events": events, "deleted": True, "swept": swept}
 
 
-def sweep(layout: Layout) -> int:
+def clear_trash(layout: Layout) -> int:
     """Remove what deletes have set aside; how many folders."""
     trash = [name for name in listdir(layout("timelines")) if name.startswith(TRASH)]
     for name in trash:

@@ -248,14 +248,14 @@ class Inbox:
 
 
 def refuse_newer(path: str, damage: Sequence[journal.Damage]) -> None:
-    """CorruptStateError (`too-new`) when a line is of a later version: it is not ours to touch."""
+    """CorruptStateError (`too_new`) when a line is of a later version: it is not ours to touch."""
     for one in damage:
         if one.newer:
             raise CorruptStateError(
                 path,
                 one.reason,
                 line=journal.line_number(path, one.offset),
-                slug="too-new",
+                slug="too_new",
                 hint="a newer vyane wrote it: upgrade this one",
             )
 

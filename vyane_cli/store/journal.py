@@ -95,28 +95,27 @@ def read_last(path: str) -> Line | None:
 
 
 def last_line(fd: int, size: int) -> tuple[Line | None, int]:
-    """The last good line below `size`, and the end of the last whole line, good or not."""
-    end = _end_of_lines(fd, size)
-    below = end
-    while below > 0:
-        begin = _end_of_lines(fd, below - 1)
-        line = parse_line(begin, os.pread(fd, below - begin - 1, begin))
-        if line.record is not None:
-            return line, end
-        below = begin
-    return None, end
+    """The last good line below `size`, and the end of the last whole line, good or not.
 
-
-def _end_of_lines(fd: int, below: int) -> int:
-    """The offset after the last newline below `below`; 0 when there is none."""
-    position = below
+    Reads backwards, each byte once, however much of the end is damaged.
+    """
+    end = 0
+    position, held = size, b""
     while position > 0:
         start = max(position - CHUNK, 0)
-        found = os.pread(fd, position - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        held = os.pread(fd, position - start, start) + held
         position = start
-    return 0
+        while (cut := held.rfind(b"\n")) >= 0:
+            end = end or position + cut + 1  # what follows the last newline is a torn tail
+            begin = held.rfind(b"\n", 0, cut)
+            if begin < 0 < position:
+                held = held[: cut + 1]
+                break  # the line begins in an earlier chunk
+            line = parse_line(position + begin + 1, held[begin + 1 : cut])
+            if line.record is not None:
+                return line, end
+            held = held[: begin + 1]
+    return None, end
 
 
 class Writer:

@@ -81,18 +81,6 @@ def config(subject: Subject) -> Finding:
     return Finding(True, subject.layout.config if there else "no config.toml: defaults hold")
 
 
-def stale_below_idle(subject: Subject) -> Finding:
-    """`workers.stale_after_s` is more than `workers.idle_after_s`."""
-    idle, stale = (subject.config[f"workers.{name}_after_s"] for name in ("idle", "stale"))
-    if stale > idle:
-        return Finding(True, f"stale after {stale} s, idle after {idle} s")
-    return Finding(
-        False,
-        f"workers.stale_after_s ({stale}) is not more than workers.idle_after_s ({idle})",
-        f"run `vyane config set workers.stale_after_s {int(idle) + 300}`",
-    )
-
-
 def disk_space(subject: Subject) -> Finding:
     """There is room to store messages."""
     folder = subject.layout.root
