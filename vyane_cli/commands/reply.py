@@ -6,7 +6,8 @@ import typer
 
 from vyane_cli.commands.send import read_text, show_sent
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.send import Draft, reply
+from vyane_cli.operations.reply import reply
+from vyane_cli.operations.send import Draft
 
 
 def command(

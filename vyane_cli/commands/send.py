@@ -10,7 +10,8 @@ from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.inboxes import state_of_message
-from vyane_cli.operations.send import Draft, Sent, send
+from vyane_cli.operations.once import Sent
+from vyane_cli.operations.send import Draft, send
 from vyane_cli.render.human import Screen, safe
 
 BODY_KEYS = {

@@ -16,8 +16,8 @@ from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.ticking import Snapshot, TickPlan, plan_tick
 from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
+from vyane_cli.operations.bounce import bounce
 from vyane_cli.operations.liveness import look
-from vyane_cli.operations.send import bounce
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.operations.tick import Desk
 from vyane_cli.store import inbox, journal, locks, needs, registry

@@ -1,7 +1,7 @@
 """What is in an inbox, and what will happen to a message. Looking changes nothing."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from vyane_cli.core.gating import Moment, Readings, Verdict, decide
 from vyane_cli.core.liveness import Liveness
@@ -9,6 +9,7 @@ from vyane_cli.core.mailbox import Entry, Head, render_entry
 from vyane_cli.core.messages import Lane, Message, Position, ToKind
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
+from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.liveness import look
 from vyane_cli.store import inbox, journal, registry
 
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 LIMIT_MAX = 1000
-
-
-def boxes_of(runtime: "Runtime", worker_id: str, logical: str) -> list[str]:
-    """The inboxes that a worker reads."""
-    layout = runtime.layout
-    paths = [layout.inbox(worker_id)]
-    if logical and inbox.exists(layout.session_inbox(logical)):
-        paths.append(layout.session_inbox(logical))
-    return paths
 
 
 def list_messages(
@@ -77,24 +69,6 @@ def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
         return boxes_of(runtime, logical.worker, logical.id)
     worker = find_worker(who, registry.Registry(runtime.layout).listing())
     return boxes_of(runtime, worker.id, worker.logical_session_id)
-
-
-class Waiting(NamedTuple):
-    """What waits in the inboxes of a worker."""
-
-    pending: int
-    oldest_ts: float | None
-
-
-def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
-    """How many messages are pending, and since when."""
-    pending = [
-        entry.message.ts
-        for path in boxes_of(runtime, worker_id, logical)
-        for entry in inbox.read(path).mailbox.unsettled
-        if entry.waiting or entry.handed
-    ]
-    return Waiting(len(pending), min(pending, default=None))
 
 
 def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:

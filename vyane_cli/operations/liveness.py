@@ -8,6 +8,7 @@ from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.turns import OpenTurn
 from vyane_cli.core.workers import Worker, render_worker, shown_status
 from vyane_cli.errors import CorruptStateError
+from vyane_cli.operations.boxes import waiting
 from vyane_cli.store import markers, processes, registry, timeline
 
 TYPE_CHECKING = False
@@ -78,8 +79,6 @@ def transports_of(runtime: "Runtime", session: HostSession, liveness: Liveness) 
 
 def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     """A worker as `workers --json` prints it."""
-    from vyane_cli.operations.inboxes import waiting
-
     seen = look(runtime, worker)
     mail = waiting(runtime, worker.id, worker.logical_session_id)
     session = seen.session

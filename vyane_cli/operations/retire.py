@@ -8,7 +8,7 @@ import os
 
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import Worker
-from vyane_cli.operations.inboxes import boxes_of
+from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.sweep import ENDED_S, Sweep
 from vyane_cli.store import archive, files, inbox, journal, markers, processes, registry
 from vyane_cli.store.locks import Kind

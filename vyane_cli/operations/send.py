@@ -3,26 +3,16 @@
 Commit point: the line in the inbox, on disk with every directory on its way before this returns.
 """
 
-import hashlib
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from vyane_cli.core import ids
-from vyane_cli.core.mailbox import render_message
 from vyane_cli.core.messages import (
     DAY_S,
     PAYLOAD_MAX_BYTES,
     TASK_ID_MAX,
-    FromKind,
     Kind,
-    Lane,
     Message,
-    Relation,
-    Status,
     ToKind,
-    body_of,
     check_direction,
     check_payload,
     check_summary,
@@ -31,30 +21,21 @@ from vyane_cli.core.messages import (
     first_line,
     parse_kind,
 )
-from vyane_cli.core.routing import Address, Relative, parse_address
 from vyane_cli.core.turns import Clock
-from vyane_cli.core.workers import Worker, find_worker, nearest_names
-from vyane_cli.errors import (
-    ConflictError,
-    DurabilityUnknownError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-    StorageError,
-    VyaneError,
-)
+from vyane_cli.core.workers import Worker
+from vyane_cli.errors import InvalidInputError, RefusedError
+from vyane_cli.operations.addressing import find_address, resolve
 from vyane_cli.operations.diagnose import diagnose
 from vyane_cli.operations.identity import Speaker, claim_kind, require_person, whoami
 from vyane_cli.operations.lookup import find_message
-from vyane_cli.operations.nudge import publish
-from vyane_cli.store import codec, document, files, inbox, journal, markers, processes, registry
-from vyane_cli.store.locks import Kind as LockKind
+from vyane_cli.operations.once import Sent, send_once, take_broadcast_turn
+from vyane_cli.operations.storing import Target, keep_copy, store
+from vyane_cli.store import codec, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
-BROADCAST_EVERY_S = 60.0
 TTL_MAX_S = 365 * DAY_S
 
 
@@ -75,34 +56,6 @@ class Draft(NamedTuple):
     await_reply: bool = False
 
 
-class Sent(NamedTuple):
-    """What was stored: one message, or the copies of a broadcast."""
-
-    messages: tuple[Message, ...]
-    repeated: bool = False
-    """The idempotency key was known: nothing new was stored."""
-    names: tuple[str, ...] = ()
-    """The recipients, as people know them, one for each message."""
-
-    @property
-    def message(self) -> Message:
-        """The first, and mostly only, message."""
-        return self.messages[0]
-
-
-class Target(NamedTuple):
-    """Where a message goes: an inbox, and the worker that reads it."""
-
-    kind: ToKind
-    id: str
-    path: str
-    worker: str = ""
-    logical_session: str = ""
-    relation: Relation = Relation.PEER
-    lock: str = ""
-    name: str = ""
-
-
 def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Sent:
     """Store a message. Everything is checked before anything is written.
 
@@ -117,7 +70,7 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     if kind is Kind.TAKEOVER:
         require_person(runtime, speaker, "take over a session")
     workers = registry.Registry(runtime.layout)
-    address = _address(draft.to, workers)
+    address = find_address(draft.to, workers)
     targets = resolve(runtime, workers, address, speaker)
     for target in targets:
         _check_direction(runtime, speaker, kind, target)
@@ -158,24 +111,12 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
         messages = [message._replace(correlation_id=shared) for message in messages]
     if draft.idempotency_key is None:
         if address.kind is ToKind.BROADCAST:
-            _take_broadcast_turn(runtime, clock)
+            take_broadcast_turn(runtime, clock)
         for target, message in zip(targets, messages, strict=True):
             store(runtime, target, message, clock)
-        _keep_copy(runtime, speaker, messages)
+        keep_copy(runtime, speaker, messages)
         return Sent(tuple(messages), names=tuple(target.name for target in targets))
-    return _once(runtime, speaker, targets, messages, draft.idempotency_key, clock)
-
-
-def _address(text: str, workers: registry.Registry) -> Address:
-    """The address; one that is none names the nearest workers."""
-    try:
-        return parse_address(text)
-    except InvalidInputError as error:
-        names = [worker.name for worker in workers.listing() if not worker.final]
-        near = nearest_names(text, names) or tuple(names[:3])
-        if near:
-            error.hint = "did you mean " + " or ".join(near) + "?"
-        raise
+    return send_once(runtime, speaker, targets, messages, draft.idempotency_key, clock)
 
 
 def _check_direction(runtime: "Runtime", speaker: Speaker, kind: Kind, target: Target) -> None:
@@ -246,380 +187,3 @@ def _shared_session(sender: Worker | None, receiver: Worker | None) -> str | Non
         return None
     same = sender.logical_session_id == receiver.logical_session_id
     return sender.logical_session_id if same else None
-
-
-# ------------------------------------------------------------------ where it goes
-
-
-def resolve(
-    runtime: "Runtime", workers: registry.Registry, address: Address, speaker: Speaker
-) -> list[Target]:
-    """The targets of an address; NotFoundError with the nearest names when there is none."""
-    layout = runtime.layout
-    own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
-    match address.kind:
-        case ToKind.CHANNEL:
-            path = layout.channel_inbox(address.text)
-            return [
-                Target(
-                    ToKind.CHANNEL,
-                    address.text,
-                    path,
-                    relation=_relation(speaker, None),
-                    lock="channel:" + address.text,
-                    name=address.text,
-                )
-            ]
-        case ToKind.LOGICAL_SESSION:
-            logical = registry.load_logical_session(layout, address.text)
-            if logical is None:
-                raise NotFoundError("logical session", address.text)
-            worker = workers.workers.get(logical.worker)
-            return [
-                Target(
-                    ToKind.LOGICAL_SESSION,
-                    logical.id,
-                    layout.session_inbox(logical.id),
-                    logical.worker,
-                    logical.id,
-                    _relation(speaker, worker, own),
-                    logical.id,
-                    logical.display_name,
-                )
-            ]
-        case ToKind.BROADCAST:
-            active = [w for w in workers.listing() if w is not own and _is_active(runtime, w)]
-            if not active:
-                raise NotFoundError("active worker", "all", hint="`vyane workers` lists them")
-            return [
-                _to_worker(runtime, w, speaker, own)._replace(kind=ToKind.BROADCAST, id="*")
-                for w in active
-            ]
-        case _:
-            found = _workers_of(workers, address, own)
-            return [_to_worker(runtime, worker, speaker, own) for worker in found]
-
-
-def _workers_of(workers: registry.Registry, address: Address, own: Worker | None) -> list[Worker]:
-    if address.relative is None:
-        return [find_worker(address.text, workers.listing())]
-    if own is None:
-        raise InvalidInputError(
-            "to", address.text, "known here: this command does not run in a worker's session"
-        )
-    links = (
-        [own.parent_worker_id] if address.relative is Relative.PARENT else own.children_worker_ids
-    )
-    found = [workers.workers[link] for link in links if link in workers.workers]
-    if not found:
-        raise NotFoundError("worker", address.text, hint=f"{own.name} has none")
-    return found
-
-
-def _to_worker(runtime: "Runtime", worker: Worker, speaker: Speaker, own: Worker | None) -> Target:
-    return Target(
-        ToKind.WORKER,
-        worker.id,
-        runtime.layout.inbox(worker.id),
-        worker.id,
-        worker.logical_session_id,
-        _relation(speaker, worker, own),
-        worker.id,
-        worker.name,
-    )
-
-
-def _relation(speaker: Speaker, target: Worker | None, own: Worker | None = None) -> Relation:
-    if speaker.kind is FromKind.HUMAN:
-        return Relation.HUMAN
-    if own is None or target is None:
-        return Relation.OUTSIDE
-    if target.parent_worker_id == own.id:
-        return Relation.PARENT
-    return Relation.CHILD if own.parent_worker_id == target.id else Relation.PEER
-
-
-def _is_active(runtime: "Runtime", worker: Worker) -> bool:
-    if worker.final:
-        return False
-    session_id = registry.read_current(runtime.layout, worker.id)
-    session = registry.load_session(runtime.layout, session_id) if session_id else None
-    return (
-        session is not None
-        and not session.ended
-        and (processes.is_present(session.process) is not False)
-    )
-
-
-# ------------------------------------------------------------------ storing
-
-
-def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
-    """Append one message to its inbox and ring. On disk when this returns.
-
-    Markers are set before the append and the wake file is written after it, all under the inbox
-    lock: whoever sees the ring finds the message. DurabilityUnknownError carries the id.
-    """
-    layout = runtime.layout
-    try:
-        with runtime.held((LockKind.INBOX, target.lock)):
-            session = ""
-            if target.worker:
-                session = markers.announce(
-                    layout,
-                    target.worker,
-                    control=message.lane is Lane.CONTROL,
-                    startable=message.startable,
-                )
-            inbox.append(target.path, layout.root, message, clock)
-            if message.startable and target.worker:
-                _ring(runtime, target.worker, session, clock)
-    except DurabilityUnknownError as error:
-        error.message_id = message.id
-        raise
-
-
-@contextmanager
-def _nothing_stored_yet() -> Iterator[None]:
-    """What fails before the message's own append has stored nothing, whatever else is unsure."""
-    try:
-        yield
-    except DurabilityUnknownError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(5, "I/O error")
-        raise StorageError(error.path, cause) from error
-
-
-def _ring(runtime: "Runtime", worker: str, session: str, clock: Clock) -> None:
-    """The message is stored: a ring that fails is made up for by any other session's tick."""
-    try:
-        publish(runtime, worker, session, clock)
-    except VyaneError:
-        return
-
-
-def _keep_copy(runtime: "Runtime", speaker: Speaker, messages: Sequence[Message]) -> None:
-    """The outbox is for people who look: it is not flushed, and its failure is no failure."""
-    if speaker.kind is not FromKind.WORKER:
-        return
-    path = runtime.layout.outbox(speaker.id)
-    try:
-        with runtime.held((LockKind.OUTBOX, speaker.id)):
-            writer = journal.open_writer(path, runtime.layout.root)
-            try:
-                records = [{"op": "sent", "message": render_message(one)} for one in messages]
-                writer.append(records, durable=False)
-            finally:
-                writer.close()
-    except VyaneError:
-        return
-
-
-# ------------------------------------------------------------------ idempotency
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]
-
-
-def _content(messages: Sequence[Message]) -> str:
-    """What makes two sends under one key the same: what the sender wrote, and to whom.
-
-    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast.
-    """
-    addressed = sorted({f"{message.to_kind}:{message.to_id}" for message in messages})
-    first = messages[0]
-    written = (first.kind, first.summary, dict(first.payload), first.ttl_seconds, first.task_id,
-               first.parent_message_id)  # fmt: skip
-    return _digest(*addressed, codec.dumps(written).decode())
-
-
-def _once(
-    runtime: "Runtime",
-    speaker: Speaker,
-    targets: Sequence[Target],
-    messages: Sequence[Message],
-    key: str,
-    clock: Clock,
-) -> Sent:
-    """The same key and content is the same send. The key, with its recipients, is kept first.
-
-    A crash in between leaves a key whose messages are in no inbox: the retry stores them under
-    the same ids, so that it completes what was begun.
-    """
-    if not 0 < len(key) <= 256:
-        raise InvalidInputError("idempotency-key", key, "1 to 256 characters")
-    layout = runtime.layout
-    digest = _digest(speaker.kind, speaker.id, key)
-    content = _content(messages)
-    with runtime.held((LockKind.KEY, digest)):
-        known = document.load(layout.key(digest))
-        if known is not None and known.get("content") != content:
-            raise ConflictError(
-                f"the idempotency key {key!r} was used for another message ({known['ids'][0]})"
-            )
-        if known is None:
-            if messages[0].to_kind is ToKind.BROADCAST:
-                _take_broadcast_turn(runtime, clock, digest)
-            with _nothing_stored_yet():
-                document.save(layout.key(digest), _key_record(key, content, targets, messages),
-                              layout.root)  # fmt: skip
-        else:
-            targets, messages = _as_first_sent(runtime, known, targets, messages[0])
-        repeated = known is not None
-        for target, message in zip(targets, messages, strict=True):
-            if repeated and _is_stored(runtime, target, message):
-                continue
-            repeated = False
-            store(runtime, target, message, clock)
-    if not repeated:
-        _keep_copy(runtime, speaker, messages)
-    return Sent(tuple(messages), repeated, tuple(target.name for target in targets))
-
-
-def _key_record(
-    key: str, content: str, targets: Sequence[Target], messages: Sequence[Message]
-) -> dict[str, Any]:
-    longest = max(message.ttl_seconds for message in messages)
-    return {
-        "key": key,
-        "content": content,
-        "ids": [message.id for message in messages],
-        "workers": [target.worker for target in targets],
-        "ts": messages[0].ts,
-        "correlation_id": messages[0].correlation_id,
-        "expires": messages[0].ts + max(DAY_S, longest),
-    }
-
-
-def _as_first_sent(
-    runtime: "Runtime", known: Mapping[str, Any], targets: Sequence[Target], template: Message
-) -> tuple[list[Target], list[Message]]:
-    """The targets and messages of the first send under a key."""
-    template = template._replace(
-        ts=float(known["ts"]), correlation_id=known.get("correlation_id") or None
-    )
-    by_worker = {target.worker: target for target in targets}
-    to, messages = [], []
-    for message_id, worker in zip(known["ids"], known["workers"], strict=True):
-        target = by_worker.get(worker) or Target(
-            ToKind.BROADCAST, "*", runtime.layout.inbox(worker), worker, lock=worker, name=worker
-        )
-        to.append(target)
-        messages.append(template._replace(id=str(message_id), to_id=target.id))
-    return to, messages
-
-
-def _is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
-    """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
-    needle = b'"id":"%s"' % message.id.encode()
-    with runtime.held((LockKind.INBOX, target.lock)):
-        if journal.contains(target.path, needle):
-            fd = files.open_for_writing(target.path)
-            try:
-                files.sync(fd, target.path)
-                files.sync_directories(target.path, runtime.layout.root)
-            except OSError as error:
-                failed = DurabilityUnknownError(target.path, error)
-                failed.message_id = message.id
-                raise failed from error
-            finally:
-                os.close(fd)
-            return True
-    folder = runtime.layout("messages", "archive")
-    return any(
-        journal.contains(runtime.layout.archive(month), needle)
-        for month in registry.listdir(folder)
-    )
-
-
-def _take_broadcast_turn(runtime: "Runtime", clock: Clock, key: str = "") -> None:
-    """One broadcast a minute for the whole state folder: RefusedError, and nothing is stored.
-
-    A retry under the key that has the turn goes on with it.
-    """
-    layout = runtime.layout
-    with runtime.held((LockKind.BROADCAST, "")):
-        last = document.load(layout.broadcast()) or {}
-        if key and last.get("key") == key:
-            return
-        age = clock.at - float(last.get("at") or 0)
-        if last and 0 <= age < BROADCAST_EVERY_S:
-            raise RefusedError(
-                f"one broadcast a minute: the last was {age:.0f} s ago",
-                slug="broadcast_limit",
-                hint=f"again in {BROADCAST_EVERY_S - age:.0f} s",
-            )
-        with _nothing_stored_yet():
-            document.save(layout.broadcast(), {"at": clock.at, "key": key}, layout.root)
-
-
-# ------------------------------------------------------------------ replies, notes of our own
-
-
-def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
-    """Answer a message: to its sender, in its chain."""
-    found = find_message(runtime, message_id)
-    message = found.message
-    if message.from_kind is FromKind.WORKER:
-        to = message.from_id
-    else:
-        raise InvalidInputError(
-            "message",
-            message_id,
-            f"from a worker: {message.from_kind} {message.from_name} reads "
-            "your answer in your own session",
-        )
-    sent = send(runtime, draft._replace(to=to, reply_to=message.id))
-    session = whoami(runtime).session
-    if session is not None and session.host == "generic":
-        from vyane_cli.operations.generic import prove
-
-        prove(runtime, session)
-    return sent
-
-
-def relay(runtime: "Runtime", draft: Draft) -> Sent:
-    """Pass a text on to a child. From a worker to one that is not its child: refused."""
-    speaker = whoami(runtime)
-    if speaker.kind is FromKind.WORKER:
-        workers = registry.Registry(runtime.layout)
-        child = find_worker(draft.to, workers.listing())
-        if child.parent_worker_id != speaker.id:
-            raise RefusedError(
-                f"{child.name} is no child of {speaker.name}",
-                slug="direction",
-                hint="`vyane send` writes to any worker",
-            )
-        draft = draft._replace(to=child.id)
-    return send(runtime, draft, speaker)
-
-
-def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> None:
-    """Tell the sender of a message that it was not delivered. A sender outside has no inbox."""
-    if message.from_kind is not FromKind.WORKER or not ids.is_safe_id(message.from_id):
-        return
-    clock = runtime.clock()
-    text = runtime.templates.fill(
-        "bounce", id=message.id, target=target, reason=reason, excerpt=first_line(body_of(message))
-    )
-    note = Message(
-        ids.next_ulid(message.id, clock.now_ms, runtime.entropy(10)),
-        clock.at,
-        default_ttl_s(Kind.INFO),
-        FromKind.EXTERNAL,
-        "vyane",
-        "vyane",
-        ToKind.WORKER,
-        message.from_id,
-        Kind.INFO,
-        Lane.QUIET,
-        first_line(text),
-        {"text": text, "bounced": message.id, "status": str(Status.EXPIRED), "reason": reason},
-        parent_message_id=message.id,
-    )
-    path = runtime.layout.inbox(message.from_id)
-    target_box = Target(ToKind.WORKER, message.from_id, path, message.from_id, lock=message.from_id)
-    try:
-        store(runtime, target_box, note, clock)
-    except VyaneError:
-        return  # the expiry itself is on record; `why` tells it

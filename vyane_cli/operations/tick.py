@@ -400,7 +400,7 @@ def _beat(runtime: "Runtime", session: HostSession) -> None:
 
 def _bounce(runtime: "Runtime", session: HostSession, entry: Entry) -> None:
     """Tell the sender of an expired message; a message that only informed is not worth it."""
-    from vyane_cli.operations.send import bounce
+    from vyane_cli.operations.bounce import bounce
 
     if entry.message.lane is not Lane.QUIET and entry.message.kind is not MessageKind.INFO:
         bounce(runtime, entry.message, session.name, "ttl")

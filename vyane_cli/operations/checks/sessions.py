@@ -9,8 +9,8 @@ from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.ticking import Markers, plan_markers
+from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.checks.subject import Finding, Seen, Subject, some
-from vyane_cli.operations.inboxes import boxes_of
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import inbox, markers, registry
 

@@ -1,0 +1,51 @@
+"""Bounce: tell the sender of a message that it was not delivered, and why."""
+
+from vyane_cli.core import ids
+from vyane_cli.core.messages import (
+    FromKind,
+    Kind,
+    Lane,
+    Message,
+    Status,
+    ToKind,
+    body_of,
+    default_ttl_s,
+    first_line,
+)
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.storing import Target, store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> None:
+    """Tell the sender of a message that it was not delivered. A sender outside has no inbox."""
+    if message.from_kind is not FromKind.WORKER or not ids.is_safe_id(message.from_id):
+        return
+    clock = runtime.clock()
+    text = runtime.templates.fill(
+        "bounce", id=message.id, target=target, reason=reason, excerpt=first_line(body_of(message))
+    )
+    note = Message(
+        ids.next_ulid(message.id, clock.now_ms, runtime.entropy(10)),
+        clock.at,
+        default_ttl_s(Kind.INFO),
+        FromKind.EXTERNAL,
+        "vyane",
+        "vyane",
+        ToKind.WORKER,
+        message.from_id,
+        Kind.INFO,
+        Lane.QUIET,
+        first_line(text),
+        {"text": text, "bounced": message.id, "status": str(Status.EXPIRED), "reason": reason},
+        parent_message_id=message.id,
+    )
+    path = runtime.layout.inbox(message.from_id)
+    target_box = Target(ToKind.WORKER, message.from_id, path, message.from_id, lock=message.from_id)
+    try:
+        store(runtime, target_box, note, clock)
+    except VyaneError:
+        return  # the expiry itself is on record; `why` tells it

@@ -1,0 +1,36 @@
+"""Boxes: the inboxes that a worker reads, and what waits in them. Looking changes nothing."""
+
+from typing import NamedTuple
+
+from vyane_cli.store import inbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def boxes_of(runtime: "Runtime", worker_id: str, logical: str) -> list[str]:
+    """The inboxes that a worker reads."""
+    layout = runtime.layout
+    paths = [layout.inbox(worker_id)]
+    if logical and inbox.exists(layout.session_inbox(logical)):
+        paths.append(layout.session_inbox(logical))
+    return paths
+
+
+class Waiting(NamedTuple):
+    """What waits in the inboxes of a worker."""
+
+    pending: int
+    oldest_ts: float | None
+
+
+def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
+    """How many messages are pending, and since when."""
+    pending = [
+        entry.message.ts
+        for path in boxes_of(runtime, worker_id, logical)
+        for entry in inbox.read(path).mailbox.unsettled
+        if entry.waiting or entry.handed
+    ]
+    return Waiting(len(pending), min(pending, default=None))

@@ -1,0 +1,51 @@
+"""Reply and relay: answers to a message's sender, texts passed on to a child."""
+
+from vyane_cli.core.messages import FromKind
+from vyane_cli.core.workers import find_worker
+from vyane_cli.errors import InvalidInputError, RefusedError
+from vyane_cli.operations.generic import prove
+from vyane_cli.operations.identity import whoami
+from vyane_cli.operations.lookup import find_message
+from vyane_cli.operations.once import Sent
+from vyane_cli.operations.send import Draft, send
+from vyane_cli.store import registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
+    """Answer a message: to its sender, in its chain."""
+    found = find_message(runtime, message_id)
+    message = found.message
+    if message.from_kind is FromKind.WORKER:
+        to = message.from_id
+    else:
+        raise InvalidInputError(
+            "message",
+            message_id,
+            f"from a worker: {message.from_kind} {message.from_name} reads "
+            "your answer in your own session",
+        )
+    sent = send(runtime, draft._replace(to=to, reply_to=message.id))
+    session = whoami(runtime).session
+    if session is not None and session.host == "generic":
+        prove(runtime, session)
+    return sent
+
+
+def relay(runtime: "Runtime", draft: Draft) -> Sent:
+    """Pass a text on to a child. From a worker to one that is not its child: refused."""
+    speaker = whoami(runtime)
+    if speaker.kind is FromKind.WORKER:
+        workers = registry.Registry(runtime.layout)
+        child = find_worker(draft.to, workers.listing())
+        if child.parent_worker_id != speaker.id:
+            raise RefusedError(
+                f"{child.name} is no child of {speaker.name}",
+                slug="direction",
+                hint="`vyane send` writes to any worker",
+            )
+        draft = draft._replace(to=child.id)
+    return send(runtime, draft, speaker)

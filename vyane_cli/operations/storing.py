@@ -1,0 +1,115 @@
+"""Storing a message: the append to an inbox, the markers around it, and the ring after it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from vyane_cli.core.mailbox import render_message
+from vyane_cli.core.messages import FromKind, Lane, Message, Relation, ToKind
+from vyane_cli.core.turns import Clock
+from vyane_cli.errors import DurabilityUnknownError, StorageError, VyaneError
+from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.nudge import publish
+from vyane_cli.store import files, inbox, journal, markers, registry
+from vyane_cli.store.locks import Kind as LockKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Target(NamedTuple):
+    """Where a message goes: an inbox, and the worker that reads it."""
+
+    kind: ToKind
+    id: str
+    path: str
+    worker: str = ""
+    logical_session: str = ""
+    relation: Relation = Relation.PEER
+    lock: str = ""
+    name: str = ""
+
+
+def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
+    """Append one message to its inbox and ring. On disk when this returns.
+
+    Markers are set before the append and the wake file is written after it, all under the inbox
+    lock: whoever sees the ring finds the message. DurabilityUnknownError carries the id.
+    """
+    layout = runtime.layout
+    try:
+        with runtime.held((LockKind.INBOX, target.lock)):
+            session = ""
+            if target.worker:
+                session = markers.announce(
+                    layout,
+                    target.worker,
+                    control=message.lane is Lane.CONTROL,
+                    startable=message.startable,
+                )
+            inbox.append(target.path, layout.root, message, clock)
+            if message.startable and target.worker:
+                _ring(runtime, target.worker, session, clock)
+    except DurabilityUnknownError as error:
+        error.message_id = message.id
+        raise
+
+
+@contextmanager
+def nothing_stored_yet() -> Iterator[None]:
+    """What fails before the message's own append has stored nothing, whatever else is unsure."""
+    try:
+        yield
+    except DurabilityUnknownError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(5, "I/O error")
+        raise StorageError(error.path, cause) from error
+
+
+def _ring(runtime: "Runtime", worker: str, session: str, clock: Clock) -> None:
+    """The message is stored: a ring that fails is made up for by any other session's tick."""
+    try:
+        publish(runtime, worker, session, clock)
+    except VyaneError:
+        return
+
+
+def keep_copy(runtime: "Runtime", speaker: Speaker, messages: Sequence[Message]) -> None:
+    """The outbox is for people who look: it is not flushed, and its failure is no failure."""
+    if speaker.kind is not FromKind.WORKER:
+        return
+    path = runtime.layout.outbox(speaker.id)
+    try:
+        with runtime.held((LockKind.OUTBOX, speaker.id)):
+            writer = journal.open_writer(path, runtime.layout.root)
+            try:
+                records = [{"op": "sent", "message": render_message(one)} for one in messages]
+                writer.append(records, durable=False)
+            finally:
+                writer.close()
+    except VyaneError:
+        return
+
+
+def is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
+    """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
+    needle = b'"id":"%s"' % message.id.encode()
+    with runtime.held((LockKind.INBOX, target.lock)):
+        if journal.contains(target.path, needle):
+            fd = files.open_for_writing(target.path)
+            try:
+                files.sync(fd, target.path)
+                files.sync_directories(target.path, runtime.layout.root)
+            except OSError as error:
+                failed = DurabilityUnknownError(target.path, error)
+                failed.message_id = message.id
+                raise failed from error
+            finally:
+                os.close(fd)
+            return True
+    folder = runtime.layout("messages", "archive")
+    return any(
+        journal.contains(runtime.layout.archive(month), needle)
+        for month in registry.listdir(folder)
+    )
