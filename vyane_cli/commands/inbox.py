@@ -69,7 +69,8 @@ def command(
 
 
 def _mark(row: dict[str, Any]) -> str:
-    held = f"[{row['rule']}] " if row["status"] == "pending" and row["rule"] else ""
+    rule = "handed to the host" if row["handed"] else row["rule"]
+    held = f"[{rule}] " if row["status"] == "pending" and rule else ""
     return ("↻ " if row["redelivered"] else "") + held
 
 

@@ -13,7 +13,7 @@ from vyane_cli.operations.timeline_delete import delete_timeline
 from vyane_cli.operations.timeline_export import FORMATS, export_timeline, write_whole
 from vyane_cli.operations.timeline_show import show_timeline
 from vyane_cli.operations.timeline_verify import verify_timeline
-from vyane_cli.render.human import Screen, safe
+from vyane_cli.render.human import Screen, counted, safe
 from vyane_cli.render.story import tell_chapter, tell_markdown
 
 READ = "read"
@@ -57,7 +57,7 @@ def show_command(
         if not data["story"]:
             screen.say(f"{safe(data['name'])} has done nothing yet", "dim")
             return
-        screen.heading(f"{safe(data['name'])}, {data['turns']} turns")
+        screen.heading(f"{safe(data['name'])}, {counted(data['turns'], 'turn')}")
         if data["earlier"]:
             screen.say(f"{data['earlier']} earlier ones: --turns {data['turns']}", "dim")
         for chapter in data["story"]:
@@ -78,7 +78,10 @@ def verify_command(context: typer.Context, session: Who = "") -> None:
         data = verify_timeline(state.runtime, session, progress)
 
     def human(screen: Screen) -> None:
-        words = f"{data['events']} events, {data['turns']} turns, {data['bytes']} bytes: sound"
+        words = (
+            ", ".join(counted(data[key], key[:-1]) for key in ("events", "turns", "bytes"))
+            + ": sound"
+        )
         screen.say(words, "green")
         if data["open"]:
             screen.say(f"turn {data['open']} is open", "dim")
@@ -119,5 +122,5 @@ def delete_command(
     if not session:
         raise InvalidInputError("session", "", "given: a delete names what it deletes")
     data = delete_timeline(state.runtime, session, yes=yes)
-    said = f"deleted {data['events']} events of {data['session']}"
+    said = f"deleted {counted(data['events'], 'event')} of {data['session']}"
     state.show(data, lambda screen: screen.say(said))

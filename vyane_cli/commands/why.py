@@ -18,7 +18,7 @@ def command(
     told = tell(state.runtime, message)
 
     def human(screen: Screen) -> None:
-        parties = f"{safe(told['from_name'])} → {safe(told['to_id'])}"
+        parties = f"{safe(told['from_name'])} → {safe(told['to_name'])}"
         screen.heading(f"{told['id']}  {parties}  ({told['lane']})")
         screen.say(safe(told["summary"]))
         screen.say("")

@@ -257,6 +257,7 @@ def render_entry(entry: Entry) -> dict[str, Any]:
         "status": str(entry.status),
         "failure_reason": entry.failure_reason,
         "redelivered": entry.marks,
+        "handed": entry.handed,
         "rule": entry.rule,
     }
 

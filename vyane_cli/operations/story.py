@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vyane_cli.core.mailbox import Op
+from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.lookup import Found, find_message
 
 TYPE_CHECKING = False
@@ -39,10 +40,11 @@ def tell(runtime: "Runtime", message_id: str) -> dict[str, Any]:
         "status": str(found.entry.status),
         "lane": str(found.message.lane),
         "to_id": found.message.to_id,
+        "to_name": state_of_message(runtime, found.message)["to_name"],
         "from_name": found.message.from_name,
         "summary": found.message.summary,
         "steps": [step(record) for record in found.records],
-        "now": _now(found),
+        "now": _now(runtime, found),
     }
 
 
@@ -78,7 +80,7 @@ STEPS: Mapping[str, str] = {
 }
 
 
-def _now(found: Found) -> str:
+def _now(runtime: "Runtime", found: Found) -> str:
     entry = found.entry
     if entry.settled:
         return f"settled: {entry.status}"
@@ -88,6 +90,4 @@ def _now(found: Found) -> str:
         return "handed to the host; waiting for the prompt event that names it"
     if entry.status == "delivered":
         return "delivered; waiting for an event that proves that its turn went on"
-    if entry.rule:
-        return f"pending, held by {entry.rule}"
-    return "pending; no tick has looked at it yet"
+    return f"pending: {state_of_message(runtime, found.message)['outlook']}"

@@ -111,6 +111,11 @@ def cell(value: object) -> Text:
     return Text(text, style=STYLES.get(text, ""))
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def ago(at_s: float | None, now_s: float | None = None) -> str:
     """How long ago, in one unit."""
     if not at_s:
