@@ -13,7 +13,7 @@ from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.errors import LockTimeoutError
 from vyane_cli.operations.tick import tick
 from vyane_cli.runtime import WATCH_BUDGET_S
-from vyane_cli.store import locks, processes, registry
+from vyane_cli.store import locks, processes, registry, timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _wait(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
     """True when it is time for another tick, False when there is nothing to wait for."""
     layout = runtime.layout
     began, guard = time.monotonic(), os.getppid()
-    was_idle = _idle(session, host)
+    was_idle = _idle(runtime, session, host)
     while True:
         time.sleep(LOOK_S)
         if os.getppid() != guard:
@@ -81,7 +81,7 @@ def _wait(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
             return False
         if processes.is_present(session.process) is False:
             return False
-        idle = _idle(session, host)
+        idle = _idle(runtime, session, host)
         clock = runtime.clock()
         waited = time.monotonic() - began
         soon = due.isdecimal() and int(due) - clock.now_ms > 0
@@ -90,7 +90,9 @@ def _wait(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
         was_idle = idle
 
 
-def _idle(session: "HostSession", host: "Host") -> bool:
-    if session.process is None:
+def _idle(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
+    """No turn is open, or the host's own record says that it is over."""
+    head = timeline.read_head(runtime.layout.timeline(session.logical_session))
+    if head is None or head.open is None or session.process is None:
         return True
-    return host.says_idle(session.config_dir, session.process.pid, session.id, 0.0)
+    return host.says_idle(session.config_dir, session.process.pid, session.id, head.open.at)
