@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import zlib
 from collections.abc import Callable, Mapping
 
@@ -46,6 +47,7 @@ MAIN_ONLY = frozenset({Event.PROMPT, Event.STOP, Event.STOP_FAILURE})
 NOTIFICATION = "<task-notification>"
 _ULID = r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"
 TRANSCRIPT_MAX = 16 * 1024 * 1024
+IDLE_LASTS_MS = 1_000
 INTERRUPTED = "[Request interrupted by user"
 
 
@@ -208,14 +210,17 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
     """Whether the client's record says that this session has turned idle since a moment.
 
     `sessions/PID.json` is no documented interface: what is not as measured says nothing. The
-    client writes `idle` after its Stop hooks have ended, and 1 s after Esc.
+    client writes `idle` after its Stop hooks have ended, also for a moment when one of them makes
+    the turn go on, and after Esc; so only an `idle` that has lasted for a second is believed.
     """
     try:
         with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
             record = json.loads(file.read(65_536))
         at = record["statusUpdatedAt"]
         same = record["sessionId"] == session and record["status"] == "idle"
-        return same and isinstance(at, (int, float)) and at >= since_s * 1000
+        if not same or not isinstance(at, (int, float)) or at < since_s * 1000:
+            return False
+        return not 0 <= time.time() * 1000 - at < IDLE_LASTS_MS
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
