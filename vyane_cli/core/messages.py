@@ -101,8 +101,15 @@ class Message(NamedTuple):
     @property
     def position(self) -> Position:
         """When it may be handed over at the earliest."""
+        if self.kind is Kind.TAKEOVER and self.payload.get("interrupt_first") is False:
+            return Position.BEFORE_NEXT_TURN
         given = self.payload.get("position", Position.AFTER_CURRENT_TOOL_CALL)
         return Position(given) if given in tuple(Position) else Position.AFTER_CURRENT_TOOL_CALL
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether the next tool call of a busy session must not run for it."""
+        return self.lane is Lane.CONTROL and self.position is not Position.BEFORE_NEXT_TURN
 
     @property
     def startable(self) -> bool:
@@ -160,7 +167,7 @@ PAYLOADS: Mapping[Kind, Schema] = {
                           "head": (str,)},
     Kind.TAKEOVER:       {"instruction*": (str,), "interrupt_first": (bool,)},
     Kind.CANCEL:         {"reason": (str,), "force": (bool,)},
-    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,)},
+    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,), "takeover": (str,)},
     Kind.STATUS_UPDATE:  {"progress": (str, int, float), "phase": (str,), "metrics": (dict,)},
     Kind.INFO:           {},  # free form
 }

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from vyane_cli.core import ids
+from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import render_message
 from vyane_cli.core.messages import (
     DAY_S,
@@ -43,7 +44,7 @@ from vyane_cli.errors import (
     StorageError,
     VyaneError,
 )
-from vyane_cli.operations.diagnose import diagnose
+from vyane_cli.operations.diagnose import append_fact, diagnose
 from vyane_cli.operations.identity import Speaker, claim_kind, require_person, whoami
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.nudge import publish
@@ -358,17 +359,25 @@ def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) ->
     """Append one message to its inbox and ring. On disk when this returns.
 
     Markers are set before the append and the wake file is written after it, all under the inbox
-    lock: whoever sees the ring finds the message. DurabilityUnknownError carries the id.
+    lock: whoever sees the ring finds the message. An order of the control lane is a fact of the
+    target's timeline first: a crash in between leaves a fact that names a message which was not
+    sent. DurabilityUnknownError carries the id.
     """
     layout = runtime.layout
+    locks = [(LockKind.INBOX, target.lock)]
+    fact = fact_of(message) if target.worker and target.logical_session else None
+    if fact is not None:
+        locks.append((LockKind.TIMELINE, target.logical_session))
     try:
-        with runtime.held((LockKind.INBOX, target.lock)):
+        with runtime.held(*locks):
             session = ""
+            if fact is not None:
+                append_fact(runtime, target.worker, target.logical_session, *fact, clock)
             if target.worker:
                 session = markers.announce(
                     layout,
                     target.worker,
-                    control=message.lane is Lane.CONTROL,
+                    control=message.interrupts,
                     startable=message.startable,
                 )
             inbox.append(target.path, layout.root, message, clock)
@@ -377,6 +386,28 @@ def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) ->
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
+
+
+def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
+    """What an order of the control lane is in the timeline of the one that gets it."""
+    match message.kind:
+        case Kind.TAKEOVER:
+            soft = message.payload.get("interrupt_first") is False
+            return EventKind.TAKEOVER_INITIATED, {
+                "message_id": message.id,
+                "by": message.from_name,
+                "interrupt": "none" if soft else "hook",
+            }
+        case Kind.CANCEL:
+            return EventKind.CANCEL_REQUESTED, {
+                "operation": str(message.correlation_id or message.id),
+                "message_id": message.id,
+                "by": message.from_name,
+                "reason": str(message.payload.get("reason") or ""),
+                "force": bool(message.payload.get("force")),
+            }
+        case _:
+            return None
 
 
 @contextmanager
@@ -467,7 +498,7 @@ def _once(
             targets, messages = _as_first_sent(runtime, known, targets, messages[0])
         repeated = known is not None
         for target, message in zip(targets, messages, strict=True):
-            if repeated and _is_stored(runtime, target, message):
+            if repeated and is_stored(runtime, target, message):
                 continue
             repeated = False
             store(runtime, target, message, clock)
@@ -509,7 +540,7 @@ def _as_first_sent(
     return to, messages
 
 
-def _is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
+def is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
     """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
     needle = b'"id":"%s"' % message.id.encode()
     with runtime.held((LockKind.INBOX, target.lock)):
