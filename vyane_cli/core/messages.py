@@ -18,6 +18,8 @@ INFO_TTL_S = 3_600.0
 SUMMARY_MAX = 512
 TASK_ID_MAX = 256
 PAYLOAD_MAX_BYTES = 64 * 1024
+LAUNCHED = "launched"
+"""Key of a dispatch whose prompt went by its reader's launch. No sender can set it."""
 
 
 class Kind(StrEnum):
@@ -110,6 +112,11 @@ class Message(NamedTuple):
     def interrupts(self) -> bool:
         """Whether the next tool call of a busy session must not run for it."""
         return self.lane is Lane.CONTROL and self.position is not Position.BEFORE_NEXT_TURN
+
+    @property
+    def launched(self) -> bool:
+        """Whether its reader knows it from its launch: it is settled in silence."""
+        return self.kind is Kind.TASK_DISPATCH and self.payload.get(LAUNCHED) is True
 
     @property
     def startable(self) -> bool:
