@@ -354,6 +354,11 @@ def documents(home: Path) -> dict[str, Any]:
         found["timeline show"] = run("timeline", "show", "api-main")
         found["timeline verify"] = run("timeline", "verify", "api-main")
         found["timeline export"] = run("timeline", "export", "api-main", "--output", "out")
+        with (home / ".config" / "vyane" / "config.toml").open("a") as file:
+            file.write('[runtimes.vyane]\nspawn = ["vyane", "report", "--result", "x", "--json"]\n')
+        child = run("spawn", "x", "--parent", "bob", "--runtime", "vyane")["id"]
+        found["wait"] = run("wait", child)
+        found["report"] = run("logs", child, "--follow")
         found["config list"] = run("config", "list")
         found["config get"] = run("config", "get", "language")
         found["hooks install"] = run("hooks", "install")

@@ -10,6 +10,7 @@ from vyane_cli.operations.gc import GRACE_S, collect
 from vyane_cli.render.human import Screen, safe
 
 WORDS = {
+    "lost": "{} spawned without a process any more; their parents are told",
     "expired": "{} expired where nobody would have noticed; senders are told",
     "archived": "{} settled messages archived by month",
     "keys": "{} idempotency keys past their time",

@@ -389,6 +389,8 @@ def _settle_evidence(
                     read.append(entry)
             elif verdict:
                 returned.setdefault(verdict, []).extend(item)
+        elif entry.message.launched and call.session:
+            draft.put(Op.CONSUMED, item, evidence="launch", rule="launch")
         elif _expired(entry, clock):
             draft.put(Op.EXPIRED, item, reason="ttl")
             draft.expired.append(entry)

@@ -8,7 +8,9 @@ import os
 from typing import Any
 
 from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.workers import Worker
 from vyane_cli.operations.expire import Box, all_boxes, expire
+from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.store import archive, document, files, markers, registry
@@ -22,7 +24,7 @@ GRACE_S = 5.0
 """A message that was settled just now still shows in `vyane inbox --all`."""
 TEMPORARY_S = 3_600.0
 
-STEPS = ("expired", "archived", "keys", "retired", "sessions", "markers", "temporary")
+STEPS = ("lost", "expired", "archived", "keys", "retired", "sessions", "markers", "temporary")
 """What a run counts, in the order in which it goes."""
 
 
@@ -33,6 +35,7 @@ def collect(
     sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
     counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
     if os.path.isdir(runtime.layout.root):
+        counts["lost"] = sweep.guarded("registry", settle_lost_children)
         counts["expired"] = sweep.guarded("registry", expire)
         counts["archived"] = sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
@@ -43,6 +46,17 @@ def collect(
         counts["markers"] = remove_markers(sweep)
         counts["temporary"] = remove_temporary(sweep)
     return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
+
+
+def settle_lost_children(sweep: Sweep) -> int:
+    """Children whose process and launcher are gone get their end, and their parents a result."""
+    workers = registry.Registry(sweep.layout).listing()
+    return sum(sweep.guarded(worker.id, _settle_lost, worker) for worker in workers)
+
+
+def _settle_lost(sweep: Sweep, worker: Worker) -> int:
+    settle = is_lost if sweep.dry_run else settle_lost
+    return int(settle(sweep.runtime, worker))
 
 
 def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:

@@ -26,6 +26,7 @@ RULES: Mapping[str, str] = {
     "turn-ended": "its turn was broken off before anything proved that it was read",
     "session-ended": "its session ended before anything proved that it was read",
     "output-failed": "the output could not be written",
+    "launch": "its session was started with it, so it is not shown again",
     "cancel/nothing-runs": "nothing ran that could be stopped",
     "control-of-a-busy-session": "the next tool call of the running turn takes it",
 }
