@@ -813,6 +813,20 @@ def test_the_persons_decision_opens_the_fence(one):
     assert consumed(one) == [mail]
 
 
+def test_an_agent_cannot_open_the_fence(one):
+    """The same payload from a worker decides nothing."""
+    one.prompt()
+    old = one.say("the old plan")
+    mail = one.say("wait", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    one.say("go on as planned", takeover=mail)
+    one.batch()
+
+    assert old not in one.shown
+    assert consumed(one) == []
+
+
 def test_a_takeover_that_does_not_interrupt_waits_for_the_next_turn(one):
     """Soft: no tool is denied, nothing is said after a batch; at the Stop it begins a turn."""
     one.prompt()

@@ -65,6 +65,8 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
     """The envelope of one message."""
     message = entry.message
     name = "takeover" if message.kind is Kind.TAKEOVER else "message"
+    if message.decides:
+        name = "decision"
     notes = []
     if entry.marks:
         notes.append(templates.fill("redelivered"))

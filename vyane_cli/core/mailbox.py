@@ -209,8 +209,8 @@ def takeover_of(boxes: Iterable[Mailbox]) -> str:
         for entry in box.entries:
             if entry.message.kind is Kind.TAKEOVER and not entry.settled:
                 open_ids.add(entry.message.id)
-            elif entry.message.kind is Kind.CONTEXT_INJECT:
-                decided.add(entry.message.payload.get("takeover"))
+            else:
+                decided.add(entry.message.decides)
     return max(open_ids - decided, default="")
 
 

@@ -109,6 +109,12 @@ class Message(NamedTuple):
         return Position(given) if given in tuple(Position) else Position.AFTER_CURRENT_TOOL_CALL
 
     @property
+    def decides(self) -> str:
+        """The takeover that the person decides with this message; empty for any other."""
+        mine = self.from_kind is FromKind.HUMAN and self.kind is Kind.CONTEXT_INJECT
+        return str(self.payload.get("takeover") or "") if mine else ""
+
+    @property
     def interrupts(self) -> bool:
         """Whether the next tool call of a busy session must not run for it."""
         return self.lane is Lane.CONTROL and self.position is not Position.BEFORE_NEXT_TURN

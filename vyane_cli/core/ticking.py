@@ -416,7 +416,7 @@ def _follow_takeovers(
             carried = Carried(entry.message.id, running.id)
         else:
             over.append(entry.message.id)
-    decided = {entry.message.payload.get("takeover") for _, entry in draft.all()}
+    decided = {entry.message.decides for _, entry in draft.all()}
     ended = carried is not None and (running is None or running.id != carried.turn)
     if carried is not None and (ended or carried.id in decided):
         over.append(carried.id)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from vyane_cli.core.gating import Moment, Readings, Verdict, decide
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Entry, Head, render_entry
+from vyane_cli.core.mailbox import Entry, Head, render_entry, takeover_of
 from vyane_cli.core.messages import Lane, Message, Position, ToKind
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
@@ -84,17 +84,20 @@ class Waiting(NamedTuple):
 
     pending: int
     oldest_ts: float | None
+    takeover: str = ""
+    """The takeover that is not over, if there is one."""
 
 
 def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
     """How many messages are pending, and since when."""
+    boxes = [inbox.read(path).mailbox for path in boxes_of(runtime, worker_id, logical)]
     pending = [
         entry.message.ts
-        for path in boxes_of(runtime, worker_id, logical)
-        for entry in inbox.read(path).mailbox.unsettled
+        for box in boxes
+        for entry in box.unsettled
         if entry.waiting or entry.handed
     ]
-    return Waiting(len(pending), min(pending, default=None))
+    return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))
 
 
 def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:
