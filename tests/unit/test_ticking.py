@@ -878,6 +878,27 @@ def test_the_cancel_of_an_idle_session_is_settled_without_a_start(one):
     assert one.status(mail) == "consumed"
 
 
+def test_a_cancel_of_a_child_before_its_one_turn_ends_that_turn(one):
+    """Nobody attends it, so the prompt is its dispatch: its first tool does not run."""
+    one.attended = False
+    mail = one.say("enough", kind=Kind.CANCEL, from_kind=HUMAN)
+    one.start()
+    one.prompt()
+    assert one.status(mail) == "pending"
+    assert one.shown == []
+    assert one.tool().reply.deny == "<deny-cancel>"
+    assert one.batch().reply.stop == "enough"
+
+    assert one.status(mail) == "consumed"
+
+
+def test_a_cancel_never_begins_a_turn_when_a_session_is_opened_again(one):
+    """It is no text for a model."""
+    one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+
+    assert one.rewake().showing is None
+
+
 def test_a_cancel_that_came_too_late_for_its_turn_stops_no_other(one):
     """It is settled when its turn has ended, not kept for the next."""
     one.prompt()

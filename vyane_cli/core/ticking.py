@@ -143,6 +143,9 @@ class TickPlan(NamedTuple):
 UNTURNED = (Moment.SESSION_START, Moment.UNATTENDED_START, Moment.REWAKE, Moment.WATCH)
 """Moments at which the carrying turn is not known yet."""
 
+CANCELLING = (Moment.TOOL, Moment.BATCH, Moment.CALL)
+"""Moments at which a cancel is taken; a host without hooks is told in words."""
+
 MOMENTS: Mapping[Event, Moment] = {
     Event.PROMPT: Moment.PROMPT,
     Event.TOOL: Moment.TOOL,
@@ -538,8 +541,9 @@ def _hand_over(
     draft: _Draft, snapshot: Snapshot, call: HookCall, moment: Moment, state: Transition
 ) -> TickPlan:
     """Choose, render and claim what this call hands over."""
-    if moment in (Moment.PROMPT, Moment.STOP, Moment.WATCH, Moment.SESSION_START):
-        _settle_idle_cancels(draft, state)
+    idle = (Moment.PROMPT, Moment.STOP, Moment.WATCH, Moment.SESSION_START)
+    if moment in idle and (call.attended or moment is not Moment.PROMPT):
+        _settle_idle_cancels(draft, state)  # not that of a child whose one turn begins here
     liveness = Liveness.BUSY if state.head.open is not None else Liveness.IDLE
     limits = snapshot.limits
     opened = snapshot.timeline.open
@@ -550,6 +554,8 @@ def _hand_over(
     rule = ""
     takeover = takeover_of(draft.mailboxes())
     for number, entry in _in_order(draft):
+        if entry.message.kind is Kind.CANCEL and moment not in CANCELLING:
+            continue  # it is no text: it denies tools and ends the turn
         readings = Readings(draft.head, liveness, snapshot.clock.boot_ms, limits)
         fence = ask_fence(entry.message, takeover)
         lane, position = entry.message.lane, entry.message.position
@@ -572,7 +578,9 @@ def _hand_over(
         rest = [
             item
             for item in _in_order(draft)
-            if item != start and ask_fence(item[1].message, takeover) is None
+            if item != start
+            and item[1].message.kind is not Kind.CANCEL
+            and ask_fence(item[1].message, takeover) is None
         ]
         held = [one for one in held if one[1].rule == "takeover-fence"]
         given = [start, *rest]

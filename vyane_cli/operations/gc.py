@@ -10,6 +10,7 @@ from typing import Any
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.expire import Box, all_boxes, expire
+from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.sweep import Sweep
@@ -24,7 +25,17 @@ GRACE_S = 5.0
 """A message that was settled just now still shows in `vyane inbox --all`."""
 TEMPORARY_S = 3_600.0
 
-STEPS = ("lost", "expired", "archived", "keys", "retired", "sessions", "markers", "temporary")
+STEPS = (
+    "lost",
+    "orphans",
+    "expired",
+    "archived",
+    "keys",
+    "retired",
+    "sessions",
+    "markers",
+    "temporary",
+)
 """What a run counts, in the order in which it goes."""
 
 
@@ -36,6 +47,7 @@ def collect(
     counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
     if os.path.isdir(runtime.layout.root):
         counts["lost"] = sweep.guarded("registry", settle_lost_children)
+        counts["orphans"] = sweep.guarded("registry", mark_orphans)
         counts["expired"] = sweep.guarded("registry", expire)
         counts["archived"] = sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)

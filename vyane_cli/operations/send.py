@@ -355,17 +355,20 @@ def _is_active(runtime: "Runtime", worker: Worker) -> bool:
 # ------------------------------------------------------------------ storing
 
 
-def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
+def store(
+    runtime: "Runtime", target: Target, message: Message, clock: Clock, *, noted: bool = False
+) -> None:
     """Append one message to its inbox and ring. On disk when this returns.
 
     Markers are set before the append and the wake file is written after it, all under the inbox
     lock: whoever sees the ring finds the message. An order of the control lane is a fact of the
     target's timeline first: a crash in between leaves a fact that names a message which was not
-    sent. DurabilityUnknownError carries the id.
+    sent; `noted`: it is there already. DurabilityUnknownError carries the id.
     """
     layout = runtime.layout
     locks = [(LockKind.INBOX, target.lock)]
-    fact = fact_of(message) if target.worker and target.logical_session else None
+    known = target.worker and target.logical_session and not noted
+    fact = fact_of(message) if known else None
     if fact is not None:
         locks.append((LockKind.TIMELINE, target.logical_session))
     try:

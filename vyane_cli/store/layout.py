@@ -205,6 +205,10 @@ class Layout:
         """`queue/need-user.jsonl`: what a person is needed for."""
         return self("queue", "need-user.jsonl")
 
+    def cancel(self, operation: str) -> str:
+        """`queue/cancels/{operation}.json`: whom a cancel reaches, and what became of each."""
+        return self("queue", "cancels", safe("operation", operation) + ".json")
+
     @property
     def log(self) -> str:
         """`log/hook.log`: errors that a hook swallowed."""
