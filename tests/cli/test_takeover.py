@@ -51,6 +51,7 @@ def test_a_takeover_is_in_the_timeline_before_its_message_and_shown_until_it_is_
     one.stop()
     assert row_of(run)["pending_takeover_message_id"] is None
     assert kinds(one)[-2:] == ["TurnFinished", "TakeoverConsumed"]
+    assert run("timeline", "verify", "project")[0] == 0
 
 
 def test_the_command_waits_for_the_tool_call_that_it_stops(one, run):  # noqa: F811

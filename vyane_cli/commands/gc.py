@@ -15,6 +15,7 @@ WORDS = {
     "expired": "{} expired where nobody would have noticed; senders are told",
     "archived": "{} settled messages archived by month",
     "keys": "{} idempotency keys past their time",
+    "cancels": "{} settled cancels past their time",
     "retired": "{} workers that ended long ago leave the registry",
     "sessions": "{} records of replaced sessions",
     "markers": "{} small files of sessions that are over",

@@ -14,7 +14,7 @@ from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.sweep import Sweep
-from vyane_cli.store import archive, document, files, markers, registry
+from vyane_cli.store import archive, cancels, document, files, markers, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ STEPS = (
     "expired",
     "archived",
     "keys",
+    "cancels",
     "retired",
     "sessions",
     "markers",
@@ -53,6 +54,7 @@ def collect(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
         )
         counts["keys"] = forget_keys(sweep)
+        counts["cancels"] = forget_cancels(sweep)
         counts["retired"] = sweep.guarded("registry", retire)
         counts["sessions"] = remove_sessions(sweep)
         counts["markers"] = remove_markers(sweep)
@@ -106,6 +108,23 @@ def _forget_key(sweep: Sweep, digest: str) -> int:
                 return 0
             files.remove(path)
     return 1
+
+
+def forget_cancels(sweep: Sweep) -> int:
+    """Cancels that are settled go when they are as old as ended workers that do."""
+    count = 0
+    for name in registry.listdir(sweep.layout("queue", "cancels")):
+        operation, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(operation):
+            count += sweep.guarded(sweep.layout.cancel(operation), _forget_cancel, operation)
+    return count
+
+
+def _forget_cancel(sweep: Sweep, operation: str) -> int:
+    known = cancels.load(sweep.layout, operation)
+    if known is None or not known.settled or not sweep.is_past(known.at, sweep.keep_s):
+        return 0
+    return sweep.remove(sweep.layout.cancel(operation))
 
 
 def _is_over(key_path: str, now_s: float) -> bool:
