@@ -280,3 +280,29 @@ def test_a_blocked_parent_is_unblocked_by_the_result(world):
     assert bob(world)["blocked_on_message_id"] == child["dispatch_id"]
     wait(world, child["id"])
     assert bob(world)["blocked_on_message_id"] is None
+
+
+# ------------------------------------------------------------------ results by send
+
+
+def test_a_result_by_send_is_that_of_the_dispatch_or_refused(world):
+    """Another correlation, a second one: exit 4. With the key of the first it is a retry."""
+    send = f"{VYANE} send parent --kind task-result --payload"
+    good = f"""{send} '{{"success": true, "summary": "yes", "artifacts": ["a.txt"]}}'"""
+    script = "; ".join(
+        f"{command} >/dev/null; echo status=$?"
+        for command in (
+            f"{good} --correlation-id 01J00000000000000000000000",
+            f"{good} --idempotency-key k",
+            f"{good} --idempotency-key k",
+            good,
+        )
+    )
+    child = spawn(world, script, "--runtime", "sh")
+    wait(world, child["id"])
+    ran = vyane(world.layout.root, "logs", child["id"], "-f")
+    assert ran.out.split() == [b"status=4", b"status=0", b"status=0", b"status=4"]
+    (message,) = inbox(world, "bob")
+    assert message["payload"]["artifacts"] == ["a.txt"]
+    assert message["correlation_id"] == child["dispatch_id"]
+    assert workers(world)[child["id"]]["status"] == "COMPLETED"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulated import World, fast_folder
+from tests.simulated import World, fast_folder, machine
 from tests.store.faults import Outcome, stopped_at
 from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
@@ -292,3 +292,64 @@ def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, lau
     assert not settle_lost(world, workers(world)[child.id])
     (message,) = results(world, named(world, "bob").id)
     assert "launcher" in message.payload["error"]
+
+
+# ------------------------------------------------------------------ a child with hooks
+
+
+def test_a_print_mode_child_is_registered_by_its_hooks_and_its_end_is_its_result(launched):
+    """Its prompt went by the launch, so the dispatch is settled unseen; the last Stop counts."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        world = parent.world
+        child = spawn(world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        seen = kid.start()
+        assert kid.worker == child.id
+        assert child.name in seen.text
+        assert "TASK" not in seen.text
+        assert world.status(str(child.dispatch_id)) == "consumed"
+        assert world.rules(str(child.dispatch_id))[-1] == "consumed:launch"
+        kid.prompt(text="TASK")
+        assert kid.events()[0]["trace_id"] == child.trace_id
+        kid.stop(last_assistant_message="first")
+        kid.stop(last_assistant_message="ANSWER", prompt_id="other")
+        assert not results(world, parent.worker)
+        kid.call("SessionEnd", reason="other")
+        (message,) = results(world, parent.worker)
+        assert (message.payload["summary"], message.payload["success"]) == ("ANSWER", True)
+        assert message.payload["events_replay_token"].startswith("vc1.")
+        assert "ANSWER" in parent.watch().text
+
+
+def test_a_print_mode_child_that_ends_in_an_api_error_has_failed(launched):
+    """The host's word for it is the error."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        kid.start()
+        kid.prompt(text="TASK")
+        kid.call("StopFailure", error="rate_limit")
+        kid.call("SessionEnd", reason="other")
+        (message,) = results(parent.world, parent.worker)
+        assert (message.payload["success"], message.payload["error"]) == (False, "rate_limit")
+
+
+def test_a_session_below_a_child_has_no_part_in_its_result(launched):
+    """It has the child's variable by inheritance, and is a worker of its own."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        kid.start()
+        below = make(attended=False, extra={"VYANE_WORKER": child.id})
+        below.start()
+        below.prompt()
+        below.stop(last_assistant_message="not mine to say")
+        below.call("SessionEnd", reason="other")
+        assert below.worker != child.id
+        assert not results(parent.world, parent.worker)

@@ -44,6 +44,7 @@ class Report(NamedTuple):
     ending: Ending
     text: str = ""
     error: str = ""
+    artifacts: tuple[Any, ...] = ()
 
 
 class PlannedResult(NamedTuple):
@@ -83,6 +84,8 @@ def plan_result(report: Report, cursor: str = "") -> PlannedResult:
     payload: dict[str, Any] = {"success": report.ending is Ending.SUCCESS}
     if not payload["success"]:
         payload["error"] = head_of(error)[:512]
+    if report.artifacts:
+        payload["artifacts"] = list(report.artifacts)
     if cursor:
         payload["events_replay_token"] = cursor
     tokens = estimate_tokens(text)
