@@ -354,6 +354,15 @@ def documents(home: Path) -> dict[str, Any]:
         found["timeline show"] = run("timeline", "show", "api-main")
         found["timeline verify"] = run("timeline", "verify", "api-main")
         found["timeline export"] = run("timeline", "export", "api-main", "--output", "out")
+        with (home / ".config" / "vyane" / "config.toml").open("a") as file:
+            file.write('[runtimes.vyane]\nspawn = ["vyane", "report", "--result", "x", "--json"]\n')
+        child = run("spawn", "x", "--parent", "bob", "--runtime", "vyane")["id"]
+        found["wait"] = run("wait", child)
+        found["report"] = run("logs", child, "--follow")
+        found["topology"] = run("topology", "bob")
+        person = ("--from-kind", "human")
+        found["takeover"] = run("takeover", "bob", "x", "--timeout", "0.1s", *person)
+        found["cancel"] = run("cancel", "bob", "--wait", "0.1s", *person)
         found["config list"] = run("config", "list")
         found["config get"] = run("config", "get", "language")
         found["hooks install"] = run("hooks", "install")

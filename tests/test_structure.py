@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__":   {"hook", "app"},
     "hook":       {"runtime", "core", *MIDDLE},
     "app":        {"commands", "runtime", "core", *MIDDLE},
+    "launcher":   {"runtime", "core", *MIDDLE},  # the entry of the process beside a child
     "api":        {"runtime", "core", *MIDDLE},  # the entry for programs, as app is for people
     "commands":   {"runtime", "core", *MIDDLE},
     "runtime":    {"store", "core"},  # the composition point: an entry point builds it, once

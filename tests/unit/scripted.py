@@ -29,7 +29,7 @@ from vyane_cli.core.ticking import (
 from vyane_cli.core.turns import Clock, TimelineHead
 
 NAMES = (
-    "introduction message reply redelivered takeover no-step deny-takeover deny-batch"
+    "introduction message reply redelivered takeover decision no-step deny-takeover deny-batch"
     " deny-subagent deny-cancel rest left note-former-owner bounce"
 ).split()
 TEMPLATES = Templates(

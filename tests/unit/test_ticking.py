@@ -178,10 +178,10 @@ def test_tools_are_observed_once_by_their_ids(one):
 
 def test_a_pull_takes_all_lanes_in_order(one):
     """Control, direct, normal, quiet, then by position."""
+    control = one.say("t", kind=Kind.TAKEOVER, from_kind=HUMAN)
     quiet = one.say("q", kind=Kind.INFO)
     normal1, normal2 = one.say("n1"), one.say("n2")
     direct = one.say("d", from_kind=HUMAN)
-    control = one.say("t", kind=Kind.TAKEOVER, from_kind=HUMAN)
     one.prompt()
 
     assert one.shown == [control, direct, normal1, normal2, quiet]
@@ -719,6 +719,141 @@ def test_a_turn_after_the_takeover_is_free_though_no_batch_came(one):
     assert one.tool().reply.deny == ""
 
 
+def consumed(one) -> list[str]:
+    return [e.payload["message_id"] for e in one.events if e.kind == "TakeoverConsumed"]
+
+
+def test_a_takeover_is_over_at_the_end_of_the_turn_that_read_it(one):
+    """TakeoverConsumed comes after that turn's TurnFinished, once, though it was read before."""
+    one.prompt()
+    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    assert one.status(mail) == "consumed"
+    assert consumed(one) == []
+    one.stop()
+    one.prompt()
+    one.stop()
+
+    assert consumed(one) == [mail]
+    kinds = [str(e.kind) for e in one.events]
+    assert kinds.index("TakeoverConsumed") == kinds.index("TurnFinished") + 1
+    assert one.head.takeover is None
+
+
+@pytest.mark.parametrize("ends", ["stop", "prompt", "end"])
+def test_a_takeover_of_an_idle_session_is_over_with_the_turn_that_it_made(one, ends):
+    """Whether that turn stops, is broken off by Esc, or the session ends."""
+    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.watch()
+    one.woken(mail)
+    one.tool()
+    one.batch()
+    assert consumed(one) == []
+    getattr(one, ends)()
+
+    assert consumed(one) == [mail]
+
+
+def test_of_two_takeovers_in_one_turn_each_is_over_once(one):
+    """The later one has the turn."""
+    one.prompt()
+    first = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    second = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    one.stop()
+
+    assert consumed(one) == [first, second]
+
+
+def test_work_that_waited_before_a_takeover_is_fenced_until_it_is_over(one):
+    """Neither with the envelope nor in the carrying turn; at its end it may start the next."""
+    one.prompt()
+    old = one.say("the old plan")
+    info = one.say("a fact", kind=Kind.INFO)
+    takeover = one.say("the new plan", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    new = one.say("about the new plan")
+    one.tool()
+    plan = one.batch()
+
+    assert one.shown == [takeover, new, info]
+    assert one.entry(old).rule == "takeover-fence"
+    assert not plan.markers.pending
+    one.batch()
+    assert one.status(old) == "pending"
+    one.stop()
+    assert one.shown[-1] == old
+
+
+def test_the_fence_holds_what_would_ride_along_at_a_stop(one):
+    """A takeover that begins a turn at a Stop comes without the older work."""
+    one.prompt()
+    old = one.say("the old plan")
+    takeover = one.say("the new plan", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.stop()
+
+    assert one.shown == [takeover]
+    assert one.entry(old).rule == "takeover-fence"
+
+
+def test_the_persons_decision_opens_the_fence(one):
+    """`takeover --resolve`: older work goes on in the same turn, and the takeover is over."""
+    one.prompt()
+    old = one.say("the old plan")
+    mail = one.say("wait", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    decision = one.say("go on as planned", from_kind=HUMAN, takeover=mail)
+    one.batch()
+
+    assert one.shown == [mail, decision, old]
+    assert consumed(one) == [mail]
+
+
+def test_an_agent_cannot_open_the_fence(one):
+    """The same payload from a worker decides nothing."""
+    one.prompt()
+    old = one.say("the old plan")
+    mail = one.say("wait", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    one.say("go on as planned", takeover=mail)
+    one.batch()
+
+    assert old not in one.shown
+    assert consumed(one) == []
+
+
+def test_a_takeover_that_does_not_interrupt_waits_for_the_next_turn(one):
+    """Soft: no tool is denied, nothing is said after a batch; at the Stop it begins a turn."""
+    one.prompt()
+    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN, interrupt_first=False)
+    plan = one.tool()
+    assert plan.reply.deny == ""
+    assert not plan.markers.control
+    one.batch()
+    assert one.shown == []
+    one.stop()
+
+    assert one.shown == [mail]
+
+
+def test_a_cancelled_turn_ends_the_takeover_that_it_carried(one):
+    """The cancel ends the turn without a Stop."""
+    one.prompt()
+    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+
+    assert consumed(one) == [mail]
+
+
 def test_a_cancel_denies_the_tools_and_ends_the_turn_at_the_batch(one):
     """`continue: false` at PostToolBatch: no Stop comes, so the tick itself ends the turn."""
     one.prompt()
@@ -741,6 +876,27 @@ def test_the_cancel_of_an_idle_session_is_settled_without_a_start(one):
 
     assert plan.showing is None
     assert one.status(mail) == "consumed"
+
+
+def test_a_cancel_of_a_child_before_its_one_turn_ends_that_turn(one):
+    """Nobody attends it, so the prompt is its dispatch: its first tool does not run."""
+    one.attended = False
+    mail = one.say("enough", kind=Kind.CANCEL, from_kind=HUMAN)
+    one.start()
+    one.prompt()
+    assert one.status(mail) == "pending"
+    assert one.shown == []
+    assert one.tool().reply.deny == "<deny-cancel>"
+    assert one.batch().reply.stop == "enough"
+
+    assert one.status(mail) == "consumed"
+
+
+def test_a_cancel_never_begins_a_turn_when_a_session_is_opened_again(one):
+    """It is no text for a model."""
+    one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+
+    assert one.rewake().showing is None
 
 
 def test_a_cancel_that_came_too_late_for_its_turn_stops_no_other(one):

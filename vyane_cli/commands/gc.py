@@ -10,9 +10,12 @@ from vyane_cli.operations.gc import GRACE_S, collect
 from vyane_cli.render.human import Screen, safe
 
 WORDS = {
+    "lost": "{} spawned without a process any more; their parents are told",
+    "orphans": "{} go on without their parent; you are told of each",
     "expired": "{} expired where nobody would have noticed; senders are told",
     "archived": "{} settled messages archived by month",
     "keys": "{} idempotency keys past their time",
+    "cancels": "{} settled cancels past their time",
     "retired": "{} workers that ended long ago leave the registry",
     "sessions": "{} records of replaced sessions",
     "markers": "{} small files of sessions that are over",

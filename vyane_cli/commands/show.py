@@ -7,17 +7,24 @@ import typer
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.mailbox import render_entry
 from vyane_cli.core.messages import body_of
-from vyane_cli.operations.lookup import find_message
+from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.render.human import Screen, ago, clock_time
 
 
 def command(
     context: typer.Context,
     message: Annotated[str, typer.Argument(help="The message's id, or six characters of it.")],
+    full: Annotated[
+        bool, typer.Option("--full", help="Only the text, whole: of a long result all of it.")
+    ] = False,
 ) -> None:
     """Show a message with all its text. It settles nothing."""
     state = state_of(context)
     found = find_message(state.runtime, message)
+    if full:
+        text = whole_text(state.runtime, found.message)
+        state.show({"id": found.message.id, "text": text}, lambda screen: screen.body(text))
+        return
     data = render_entry(found.entry)
 
     def human(screen: Screen) -> None:

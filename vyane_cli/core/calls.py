@@ -84,6 +84,8 @@ class HookCall(NamedTuple):
     config_dir: str = ""
     worker: str = ""
     """The worker that a spawned session was made for."""
+    terminal: tuple[str, ...] = ()
+    """The terminal multiplexer's socket and the pane in it, if the host runs in one."""
     problem: str = ""
     """Why the payload could not be read in full, for the log."""
 

@@ -74,6 +74,12 @@ class Config:
             int(self["delivery.overdue_s"] * 1000),
         )
 
+    @property
+    def runtimes(self) -> Mapping[str, Any]:
+        """The `[runtimes.NAME]` tables, as `core.runtimes` has them."""
+        found: Mapping[str, Any] = self.values.get("runtimes", {})
+        return found
+
 
 DEFAULTS = Config({})
 
@@ -81,6 +87,11 @@ DEFAULTS = Config({})
 def parse_config(data: Mapping[str, Any]) -> Config:
     """The settings from a parsed file; InvalidInputError names the key, and the nearest known."""
     values: dict[str, Any] = {}
+    if "runtimes" in data:  # a table of the user's own names
+        from vyane_cli.core.runtimes import parse_runtimes
+
+        values["runtimes"] = parse_runtimes(data["runtimes"])
+        data = {key: value for key, value in data.items() if key != "runtimes"}
     for key, value in _flatten(data):
         check_key(key)
         values[key] = check_value(key, value)

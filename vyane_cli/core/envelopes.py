@@ -65,6 +65,8 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
     """The envelope of one message."""
     message = entry.message
     name = "takeover" if message.kind is Kind.TAKEOVER else "message"
+    if message.decides:
+        name = "decision"
     notes = []
     if entry.marks:
         notes.append(templates.fill("redelivered"))
@@ -76,6 +78,10 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
     reply = ""
     if message.from_kind is FromKind.WORKER and message.kind is not Kind.TAKEOVER:
         reply = templates.fill("reply", id=message.id)
+    if message.kind is Kind.TASK_RESULT:
+        whole = message.payload.get("summary_ref")
+        total = whole.get("tokens", 0) if isinstance(whole, Mapping) else 0
+        reply = templates.fill("whole-result", id=message.id, total=total) if total else ""
     return templates.fill(
         name,
         id=message.id,

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Head
-from vyane_cli.core.messages import Lane, Position
+from vyane_cli.core.messages import Kind, Lane, Message, Position
 from vyane_cli.core.values import NamedTuple
 
 MINUTE_MS = 60_000
@@ -121,8 +121,8 @@ def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -
         return Decision(Verdict.HOLD, "control-of-a-busy-session")
     verdict = MATRIX[moment][lane]
     rule = f"{moment}/{lane}"
-    if moment is Moment.BATCH and position is Position.BEFORE_NEXT_TURN:
-        return Decision(Verdict.HOLD, "batch/before-next-turn")
+    if moment in (Moment.TOOL, Moment.BATCH) and position is Position.BEFORE_NEXT_TURN:
+        return Decision(Verdict.HOLD, f"{moment}/before-next-turn")
     if verdict is not Verdict.START:
         return Decision(verdict, rule)
     for gate in GATES[lane]:
@@ -130,6 +130,17 @@ def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -
         if refusal is not None:
             return refusal
     return Decision(Verdict.START, rule, None, _seen(readings))
+
+
+FENCED = (Kind.TASK_DISPATCH, Kind.CONTEXT_INJECT)
+"""Kinds that ask for work: what was asked before a takeover waits until it is over."""
+
+
+def ask_fence(message: Message, takeover: str) -> Decision | None:
+    """The refusal of older work while a takeover (its id, else empty) is not over."""
+    if message.kind in FENCED and message.id < takeover:  # ids sort by time
+        return Decision(Verdict.HOLD, "takeover-fence", None, {"takeover": takeover})
+    return None
 
 
 def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | None:

@@ -49,6 +49,14 @@ class Handshake(NamedTuple):
     boot_ms: int
 
 
+class Carried(NamedTuple):
+    """A takeover that was read and whose turn still runs: older work waits behind it."""
+
+    id: str
+    turn: str
+    """Ours, not the host's: a turn that vyane continues at a Stop is another one."""
+
+
 class Head(NamedTuple):
     """What the last line of an inbox says about the whole of it."""
 
@@ -59,6 +67,7 @@ class Head(NamedTuple):
     """Boot clock of the last turn that vyane started with normal mail."""
     starts_ms: tuple[int, ...] = ()
     """Boot clock of the starts of the last hour: the rate guard."""
+    takeover: Carried | None = None
 
 
 class Process(NamedTuple):
@@ -188,6 +197,23 @@ class Mailbox(NamedTuple):
         return tuple(entry for entry in self.entries if not entry.settled)
 
 
+def takeover_of(boxes: Iterable[Mailbox]) -> str:
+    """The id of the latest takeover that is not over: not read yet, or its turn still runs.
+
+    Empty when there is none, or when the person has decided it (`takeover --resolve`).
+    """
+    open_ids, decided = set(), set()
+    for box in boxes:
+        if box.head.takeover is not None:
+            open_ids.add(box.head.takeover.id)
+        for entry in box.entries:
+            if entry.message.kind is Kind.TAKEOVER and not entry.settled:
+                open_ids.add(entry.message.id)
+            else:
+                decided.add(entry.message.decides)
+    return max(open_ids - decided, default="")
+
+
 def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
     """Fold (byte offset, record) pairs in file order. Total: what it does not know it passes over.
 
@@ -268,6 +294,7 @@ def parse_head(data: object) -> Head:
         return Head()
     raw, normal = data.get("handshake"), data.get("normal_ms")
     handshake = None
+    carried = data.get("takeover")
     try:
         if isinstance(raw, Mapping) and raw.get("stage") in tuple(Stage):
             handshake = Handshake(
@@ -281,8 +308,9 @@ def parse_head(data: object) -> Head:
             handshake,
             int(normal) if normal is not None else None,
             tuple(int(ms) for ms in data.get("starts_ms") or ()),
+            Carried(str(carried["id"]), str(carried["turn"])) if carried else None,
         )
-    except (TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         return Head()
 
 
@@ -295,6 +323,8 @@ def render_head(head: Head) -> dict[str, Any]:
         data["normal_ms"] = head.normal_ms
     if head.starts_ms:
         data["starts_ms"] = list(head.starts_ms)
+    if head.takeover is not None:
+        data["takeover"] = head.takeover._asdict()
     return data
 
 

@@ -18,6 +18,8 @@ INFO_TTL_S = 3_600.0
 SUMMARY_MAX = 512
 TASK_ID_MAX = 256
 PAYLOAD_MAX_BYTES = 64 * 1024
+LAUNCHED = "launched"
+"""Key of a dispatch whose prompt went by its reader's launch. No sender can set it."""
 
 
 class Kind(StrEnum):
@@ -101,8 +103,26 @@ class Message(NamedTuple):
     @property
     def position(self) -> Position:
         """When it may be handed over at the earliest."""
+        if self.kind is Kind.TAKEOVER and self.payload.get("interrupt_first") is False:
+            return Position.BEFORE_NEXT_TURN
         given = self.payload.get("position", Position.AFTER_CURRENT_TOOL_CALL)
         return Position(given) if given in tuple(Position) else Position.AFTER_CURRENT_TOOL_CALL
+
+    @property
+    def decides(self) -> str:
+        """The takeover that the person decides with this message; empty for any other."""
+        mine = self.from_kind is FromKind.HUMAN and self.kind is Kind.CONTEXT_INJECT
+        return str(self.payload.get("takeover") or "") if mine else ""
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether the next tool call of a busy session must not run for it."""
+        return self.lane is Lane.CONTROL and self.position is not Position.BEFORE_NEXT_TURN
+
+    @property
+    def launched(self) -> bool:
+        """Whether its reader knows it from its launch: it is settled in silence."""
+        return self.kind is Kind.TASK_DISPATCH and self.payload.get(LAUNCHED) is True
 
     @property
     def startable(self) -> bool:
@@ -160,7 +180,7 @@ PAYLOADS: Mapping[Kind, Schema] = {
                           "head": (str,)},
     Kind.TAKEOVER:       {"instruction*": (str,), "interrupt_first": (bool,)},
     Kind.CANCEL:         {"reason": (str,), "force": (bool,)},
-    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,)},
+    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,), "takeover": (str,)},
     Kind.STATUS_UPDATE:  {"progress": (str, int, float), "phase": (str,), "metrics": (dict,)},
     Kind.INFO:           {},  # free form
 }

@@ -37,6 +37,8 @@ class HostSession(NamedTuple):
     """Since when this owner has the worker's name: older mail was addressed to another."""
     trace: str | None = None
     parent_span: str | None = None
+    terminal: tuple[str, ...] = ()
+    """Socket and pane of tmux. A hint: proven before a key is typed."""
     unknown: Mapping[str, Any] = {}
 
 
@@ -47,6 +49,7 @@ def parse_session(data: Mapping[str, Any]) -> HostSession:
     known["others"] = tuple(
         p for p in map(parse_process, known.get("others") or ()) if p is not None
     )
+    known["terminal"] = tuple(str(part) for part in known.get("terminal") or ())
     rest = {key: value for key, value in data.items() if key not in HostSession._fields}
     return HostSession(**{**known, "unknown": rest})
 
@@ -57,6 +60,7 @@ def render_session(session: HostSession) -> dict[str, Any]:
     unknown = data.pop("unknown")
     data["process"] = session.process._asdict() if session.process else None
     data["others"] = [process._asdict() for process in session.others]
+    data["terminal"] = list(session.terminal)
     return {**unknown, **data}
 
 

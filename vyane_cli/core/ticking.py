@@ -16,11 +16,13 @@ from vyane_cli.core.gating import (
     Readings,
     Verdict,
     age_ms,
+    ask_fence,
     decide,
     recent_starts,
 )
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import (
+    Carried,
     Entry,
     Handshake,
     Head,
@@ -29,6 +31,7 @@ from vyane_cli.core.mailbox import (
     Process,
     Stage,
     advance,
+    takeover_of,
 )
 from vyane_cli.core.messages import Kind, Lane, Position, Status
 from vyane_cli.core.turns import Clock, Standing, Step, TimelineHead, Transition
@@ -140,6 +143,9 @@ class TickPlan(NamedTuple):
 UNTURNED = (Moment.SESSION_START, Moment.UNATTENDED_START, Moment.REWAKE, Moment.WATCH)
 """Moments at which the carrying turn is not known yet."""
 
+CANCELLING = (Moment.TOOL, Moment.BATCH, Moment.CALL)
+"""Moments at which a cancel is taken; a host without hooks is told in words."""
+
 MOMENTS: Mapping[Event, Moment] = {
     Event.PROMPT: Moment.PROMPT,
     Event.TOOL: Moment.TOOL,
@@ -173,7 +179,8 @@ def plan_tick(snapshot: Snapshot, call: HookCall) -> TickPlan:
     standing = turns.standing(snapshot.timeline, call, snapshot.clock)
     state, proves = _move_turn(snapshot, call, standing)
     stale = standing is Standing.OLD and call.event in turns.STEPS
-    _settle_evidence(draft, snapshot, call, state, proves)
+    read = _settle_evidence(draft, snapshot, call, state, proves)
+    state = _follow_takeovers(draft, snapshot.clock, call, state, read)
     _keep_handshake(draft, snapshot, call, state)
     moment = moment_of(call)
     if moment is Moment.PROMPT and standing is Standing.SAME:
@@ -356,8 +363,9 @@ class _Draft:
 
 def _settle_evidence(
     draft: _Draft, snapshot: Snapshot, call: HookCall, state: Transition, proves: bool
-) -> None:
-    """What this call proves about mail that was handed over before it."""
+) -> list[Entry]:
+    """What this call proves about mail that was handed over before it: the takeovers read."""
+    read: list[Entry] = []
     clock = snapshot.clock
     opened = state.head.open
     running = opened.native if opened is not None and opened.session == call.session else ""
@@ -380,8 +388,12 @@ def _settle_evidence(
             verdict = _proof(entry, call, turn, running, proves, snapshot)
             if verdict == "consumed":
                 draft.put(Op.CONSUMED, item, evidence=call.name)
+                if entry.message.kind is Kind.TAKEOVER:
+                    read.append(entry)
             elif verdict:
                 returned.setdefault(verdict, []).extend(item)
+        elif entry.message.launched and call.session:
+            draft.put(Op.CONSUMED, item, evidence="launch", rule="launch")
         elif _expired(entry, clock):
             draft.put(Op.EXPIRED, item, reason="ttl")
             draft.expired.append(entry)
@@ -391,6 +403,33 @@ def _settle_evidence(
         if head.handshake is not None and head.handshake.id in ids:
             head = head._replace(handshake=None)
         draft.put(Op.RETURNED, items, head, reason=reason)
+    return read
+
+
+def _follow_takeovers(
+    draft: _Draft, clock: Clock, call: HookCall, state: Transition, read: Iterable[Entry] = ()
+) -> Transition:
+    """TakeoverConsumed at the end of the carrying turn; until then the head remembers it."""
+    running = state.head.open
+    over: list[str] = []
+    carried = draft.head.takeover
+    for entry in read:
+        if running is not None and entry.turn in ("", running.native):
+            over += [carried.id] if carried is not None else []  # the later one has its turn
+            carried = Carried(entry.message.id, running.id)
+        else:
+            over.append(entry.message.id)
+    decided = {entry.message.decides for _, entry in draft.all()}
+    ended = carried is not None and (running is None or running.id != carried.turn)
+    if carried is not None and (ended or carried.id in decided):
+        over.append(carried.id)
+        carried = None
+    if carried != draft.head.takeover:
+        draft.put(Op.RELEASED, [], draft.head._replace(takeover=carried), reason="takeover")
+    for message_id in over:
+        payload = {"message_id": message_id}
+        state = turns.emit(state, EventKind.TAKEOVER_CONSUMED, payload, clock, origin=_origin(call))
+    return state
 
 
 def _taken(draft: _Draft, number: int, entry: Entry, call: HookCall, clock: Clock) -> None:
@@ -502,8 +541,9 @@ def _hand_over(
     draft: _Draft, snapshot: Snapshot, call: HookCall, moment: Moment, state: Transition
 ) -> TickPlan:
     """Choose, render and claim what this call hands over."""
-    if moment in (Moment.PROMPT, Moment.STOP, Moment.WATCH, Moment.SESSION_START):
-        _settle_idle_cancels(draft, state)
+    idle = (Moment.PROMPT, Moment.STOP, Moment.WATCH, Moment.SESSION_START)
+    if moment in idle and (call.attended or moment is not Moment.PROMPT):
+        _settle_idle_cancels(draft, state)  # not that of a child whose one turn begins here
     liveness = Liveness.BUSY if state.head.open is not None else Liveness.IDLE
     limits = snapshot.limits
     opened = snapshot.timeline.open
@@ -512,9 +552,14 @@ def _hand_over(
     held: list[tuple[Entry, Decision]] = []
     start: tuple[int, Entry] | None = None
     rule = ""
+    takeover = takeover_of(draft.mailboxes())
     for number, entry in _in_order(draft):
+        if entry.message.kind is Kind.CANCEL and moment not in CANCELLING:
+            continue  # it is no text: it denies tools and ends the turn
         readings = Readings(draft.head, liveness, snapshot.clock.boot_ms, limits)
-        decision = decide(moment, entry.message.lane, entry.message.position, readings)
+        fence = ask_fence(entry.message, takeover)
+        lane, position = entry.message.lane, entry.message.position
+        decision = fence or decide(moment, lane, position, readings)
         if decision.verdict is Verdict.START and chain >= limits.stop_continuations:
             decision = Decision(Verdict.HOLD, "stop-cap", 0, {"in_a_row": chain})
         if decision.rule == Gate.RATE_GUARD:
@@ -530,8 +575,15 @@ def _hand_over(
         elif decision.verdict is Verdict.HOLD:
             held.append((entry, decision))
     if moment is Moment.STOP and start is not None:  # other mail rides along
-        rest = [item for item in _in_order(draft) if item != start]
-        given, held = [start, *rest], []
+        rest = [
+            item
+            for item in _in_order(draft)
+            if item != start
+            and item[1].message.kind is not Kind.CANCEL
+            and ask_fence(item[1].message, takeover) is None
+        ]
+        held = [one for one in held if one[1].rule == "takeover-fence"]
+        given = [start, *rest]
     elif start is not None:
         given = [start]
     if moment is Moment.TOOL:
@@ -541,6 +593,7 @@ def _hand_over(
         state = turns.finish(
             state, snapshot.clock, Outcome.CANCELLED, "cancel_requested", origin=_origin(call)
         )
+        state = _follow_takeovers(draft, snapshot.clock, call, state)
         return TickPlan(Reply(call.name, stop=cancel), state)
     return _show(draft, snapshot, call, moment, state, given, start, rule, held)
 
@@ -717,7 +770,7 @@ def _subagent(snapshot: Snapshot, call: HookCall) -> TickPlan:
     deny = ""
     if call.event is Event.TOOL:
         for _, entry in draft.all():
-            if entry.message.lane is Lane.CONTROL and not entry.settled:
+            if entry.message.interrupts and not entry.settled:
                 cancel = entry.message.kind is Kind.CANCEL
                 deny = snapshot.templates.fill("deny-cancel" if cancel else "deny-subagent")
                 break
@@ -768,6 +821,8 @@ def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: Limits) -> Mark
     pending = control = proof = False
     due: int | None = None
     head: Head | None = None
+    boxes = tuple(boxes)
+    takeover = takeover_of(boxes)
     for box in boxes:
         head = box.head if head is None else head
         for entry in box.unsettled:
@@ -780,8 +835,9 @@ def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: Limits) -> Mark
                     grace = limits.handed_grace_ms
                     due = grace if due is None else min(due, grace)
                 continue
-            control = control or message.lane is Lane.CONTROL
+            control = control or message.interrupts
             later = entry.handed or message.position is Position.BEFORE_NEXT_TURN
+            later = later or ask_fence(message, takeover) is not None
             pending = pending or not later
             if message.startable:
                 wait = _wait_ms(entry, head, clock, limits)

@@ -76,6 +76,13 @@ class Worker(NamedTuple):
     blocked_on_message_id: str | None = None
     trace_id: str | None = None
     span_id: str | None = None
+    dispatch_id: str | None = None
+    """The message that it was spawned for; its result answers it."""
+    independent: bool = False
+    """A cancel of its parent passes it by."""
+    group: str | None = None
+    long_running_until: float | None = None
+    failure_reason: str | None = None
     cwd: str = ""
     created_at: float = 0.0
     last_used_at: float = 0.0

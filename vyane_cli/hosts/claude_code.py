@@ -102,6 +102,7 @@ def parse(
         process=process,
         config_dir=config_dir(environ),
         worker=environ.get("VYANE_WORKER", ""),
+        terminal=terminal_of(environ),
         problem=problem,
     )
     if kind is Event.PROMPT and prompt:
@@ -119,6 +120,12 @@ def parse(
     if kind is Event.STOP and result:
         return call._replace(result_digest=digest(result))
     return call
+
+
+def terminal_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """tmux(1), ENVIRONMENT: `TMUX` is socket,pid,session and `TMUX_PANE` the pane's id."""
+    socket, pane = environ.get("TMUX", "").rsplit(",", 2)[0], environ.get("TMUX_PANE", "")
+    return (socket, pane) if socket and pane else ()
 
 
 def digest(text: str) -> str:

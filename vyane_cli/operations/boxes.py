@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from vyane_cli.core.mailbox import takeover_of
 from vyane_cli.store import inbox
 
 TYPE_CHECKING = False
@@ -23,14 +24,17 @@ class Waiting(NamedTuple):
 
     pending: int
     oldest_ts: float | None
+    takeover: str = ""
+    """The takeover that is not over, if there is one."""
 
 
 def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
     """How many messages are pending, and since when."""
+    boxes = [inbox.read(path).mailbox for path in boxes_of(runtime, worker_id, logical)]
     pending = [
         entry.message.ts
-        for path in boxes_of(runtime, worker_id, logical)
-        for entry in inbox.read(path).mailbox.unsettled
+        for box in boxes
+        for entry in box.unsettled
         if entry.waiting or entry.handed
     ]
-    return Waiting(len(pending), min(pending, default=None))
+    return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))

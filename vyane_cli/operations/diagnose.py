@@ -1,32 +1,59 @@
-"""Diagnose: put a session-level Diagnostic into a session's timeline."""
+"""Diagnose: facts of vyane's own in a session's timeline, a Diagnostic before all."""
 
 from vyane_cli.core import turns
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.store import timeline
+from vyane_cli.core.turns import Clock
+from vyane_cli.store import registry, timeline
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from vyane_cli.runtime import Runtime
 
 
 def diagnose(runtime: "Runtime", session: HostSession, code: str, text: str) -> None:
     """Append a Diagnostic, in the open turn if there is one. On disk when this returns."""
-    layout = runtime.layout
     identity = timeline.Identity(
         session.logical_session, session.worker, session.trace, session.parent_span
     )
-    path = layout.timeline(session.logical_session)
     with runtime.held((Kind.TIMELINE, session.logical_session)):
-        opened = timeline.Timeline(path, layout.root, identity, runtime.entropy(16).hex())
-        try:
-            state = turns.emit(
-                turns.Transition(opened.head),
-                EventKind.DIAGNOSTIC,
-                {"code": code, "text": text},
-                runtime.clock(),
-            )
-            opened.commit(state)
-        finally:
-            opened.close()
+        payload = {"code": code, "text": text}
+        _append(runtime, identity, EventKind.DIAGNOSTIC, payload, runtime.clock())
+
+
+def append_fact(
+    runtime: "Runtime",
+    worker: str,
+    logical: str,
+    kind: EventKind,
+    payload: "Mapping[str, Any]",
+    clock: Clock,
+) -> None:
+    """Append one control fact to a worker's timeline, under its lock. On disk when this returns."""
+    session_id = registry.read_current(runtime.layout, worker)
+    session = registry.load_session(runtime.layout, session_id) if session_id else None
+    known = session is not None and session.logical_session == logical
+    identity = timeline.Identity(logical, worker)
+    if session is not None and known:
+        identity = identity._replace(trace=session.trace, parent_span=session.parent_span)
+    _append(runtime, identity, kind, payload, clock)
+
+
+def _append(
+    runtime: "Runtime",
+    identity: timeline.Identity,
+    kind: EventKind,
+    payload: "Mapping[str, Any]",
+    clock: Clock,
+) -> None:
+    layout = runtime.layout
+    path = layout.timeline(identity.session)
+    opened = timeline.Timeline(path, layout.root, identity, runtime.entropy(16).hex())
+    try:
+        opened.commit(turns.emit(turns.Transition(opened.head), kind, payload, clock))
+    finally:
+        opened.close()

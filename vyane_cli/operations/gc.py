@@ -8,11 +8,14 @@ import os
 from typing import Any
 
 from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.workers import Worker
 from vyane_cli.operations.expire import Box, all_boxes, expire
+from vyane_cli.operations.orphans import mark_orphans
+from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.operations.timeline_delete import clear_trash
-from vyane_cli.store import archive, document, files, markers, registry
+from vyane_cli.store import archive, cancels, document, files, markers, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -23,7 +26,19 @@ GRACE_S = 5.0
 """A message that was settled just now still shows in `vyane inbox --all`."""
 TEMPORARY_S = 3_600.0
 
-STEPS = ("expired", "archived", "keys", "retired", "sessions", "markers", "temporary", "trash")
+STEPS = (
+    "lost",
+    "orphans",
+    "expired",
+    "archived",
+    "keys",
+    "cancels",
+    "retired",
+    "sessions",
+    "markers",
+    "temporary",
+    "trash",
+)
 """What a run counts, in the order in which it goes."""
 
 
@@ -34,17 +49,31 @@ def collect(
     sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
     counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
     if os.path.isdir(runtime.layout.root):
+        counts["lost"] = sweep.guarded("registry", settle_lost_children)
+        counts["orphans"] = sweep.guarded("registry", mark_orphans)
         counts["expired"] = sweep.guarded("registry", expire)
         counts["archived"] = sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
         )
         counts["keys"] = forget_keys(sweep)
+        counts["cancels"] = forget_cancels(sweep)
         counts["retired"] = sweep.guarded("registry", retire)
         counts["sessions"] = remove_sessions(sweep)
         counts["markers"] = remove_markers(sweep)
         counts["temporary"] = remove_temporary(sweep)
         counts["trash"] = 0 if dry_run else sweep.guarded("timelines", remove_trash)
     return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
+
+
+def settle_lost_children(sweep: Sweep) -> int:
+    """Children whose process and launcher are gone get their end, and their parents a result."""
+    workers = registry.Registry(sweep.layout).listing()
+    return sum(sweep.guarded(worker.id, _settle_lost, worker) for worker in workers)
+
+
+def _settle_lost(sweep: Sweep, worker: Worker) -> int:
+    settle = is_lost if sweep.dry_run else settle_lost
+    return int(settle(sweep.runtime, worker))
 
 
 def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:
@@ -82,6 +111,23 @@ def _forget_key(sweep: Sweep, digest: str) -> int:
                 return 0
             files.remove(path)
     return 1
+
+
+def forget_cancels(sweep: Sweep) -> int:
+    """Cancels that are settled go when they are as old as ended workers that do."""
+    count = 0
+    for name in registry.listdir(sweep.layout("queue", "cancels")):
+        operation, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(operation):
+            count += sweep.guarded(sweep.layout.cancel(operation), _forget_cancel, operation)
+    return count
+
+
+def _forget_cancel(sweep: Sweep, operation: str) -> int:
+    known = cancels.load(sweep.layout, operation)
+    if known is None or not known.settled or not sweep.is_past(known.at, sweep.keep_s):
+        return 0
+    return sweep.remove(sweep.layout.cancel(operation))
 
 
 def _is_over(key_path: str, now_s: float) -> bool:

@@ -92,6 +92,7 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
         pending=mail.pending,
         oldest_pending_at=mail.oldest_ts,
         transports=list(seen.transports),
+        pending_takeover_message_id=mail.takeover or None,
         host=session.host if session is not None else None,
         pid=session.process.pid if session is not None and session.process else None,
         turn=seen.turn.id if seen.turn is not None else None,

@@ -1,12 +1,13 @@
 """Look-ups: a message by its id, wherever it lies; the records that tell its story."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.mailbox import Entry, fold
-from vyane_cli.core.messages import Message
+from vyane_cli.core.messages import Message, body_of
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
-from vyane_cli.store import inbox, journal, registry
+from vyane_cli.store import inbox, journal, launches, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ def find_message(runtime: "Runtime", text: str) -> Found:
     if entry is None:
         raise NotFoundError("message", text)
     return Found(entry, tuple(records), path)
+
+
+def whole_text(runtime: "Runtime", message: Message) -> str:
+    """All of a message's text: that of a long result lies in a file of its own."""
+    reference = message.payload.get("summary_ref")
+    if not isinstance(reference, Mapping):
+        return body_of(message)
+    text = launches.read_blob(runtime.layout, str(reference.get("sha256")))
+    if text is None:
+        raise NotFoundError("text of", message.id, hint="its file under messages/blobs is gone")
+    return text
 
 
 def message_files(runtime: "Runtime") -> list[str]:

@@ -102,6 +102,7 @@ def _resume(runtime: "Runtime", known: HostSession, call: HookCall) -> HostSessi
         config_dir=call.config_dir,
         attended=call.attended,
         source=call.source or known.source,
+        terminal=call.terminal,
         ended="",
         ended_at=None,
         replaced_by="",
@@ -199,6 +200,7 @@ def _session(
         attended=call.attended,
         started_at=runtime.clock().at,
         source=call.source,
+        terminal=call.terminal,
     )
 
 

@@ -65,7 +65,16 @@ def _commit(sweep: Sweep, worker: Worker) -> bool:
                 markers.forget(layout, session.id)
                 files.remove(layout.beat(session.id))
                 files.remove(layout.session(session.id))
-        left = (layout.current(worker.id), layout.due(worker.id), layout.outbox(worker.id))
+        left = (
+            layout.current(worker.id),
+            layout.due(worker.id),
+            layout.outbox(worker.id),
+            layout.launch(worker.id),
+            layout.prompt(worker.id),
+            layout.candidate(worker.id),
+            layout.output(worker.id),
+            layout.errors(worker.id),
+        )
         for path in (*left, *paths):
             files.remove(path)
         known = registry.load_logical_session(layout, logical) if logical else None

@@ -3,7 +3,7 @@
 Commit point: the line in the inbox, on disk with every directory on its way before this returns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vyane_cli.core.messages import (
@@ -21,14 +21,16 @@ from vyane_cli.core.messages import (
     first_line,
     parse_kind,
 )
+from vyane_cli.core.results import Ending, Report, result_id
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
-from vyane_cli.errors import InvalidInputError, RefusedError
+from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
 from vyane_cli.operations.addressing import find_address, resolve
 from vyane_cli.operations.diagnose import diagnose
 from vyane_cli.operations.identity import Speaker, claim_kind, require_person, whoami
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.once import Sent, send_once, take_broadcast_turn
+from vyane_cli.operations.results import check_reportable, settle_child
 from vyane_cli.operations.storing import Target, keep_copy, store
 from vyane_cli.store import codec, registry
 
@@ -74,6 +76,8 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     targets = resolve(runtime, workers, address, speaker)
     for target in targets:
         _check_direction(runtime, speaker, kind, target)
+    if kind is Kind.TASK_RESULT:
+        return _send_result(runtime, draft, speaker, targets, payload)
     parent = find_message(runtime, draft.reply_to) if draft.reply_to else None
     clock = runtime.clock()
     sender = workers.workers.get(speaker.id)
@@ -117,6 +121,37 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
         keep_copy(runtime, speaker, messages)
         return Sent(tuple(messages), names=tuple(target.name for target in targets))
     return send_once(runtime, speaker, targets, messages, draft.idempotency_key, clock)
+
+
+def _send_result(
+    runtime: "Runtime",
+    draft: Draft,
+    speaker: Speaker,
+    targets: Sequence[Target],
+    payload: Mapping[str, Any],
+) -> Sent:
+    """The result of a dispatch, as `report --result` sends it: once, and the child has ended.
+
+    ConflictError without a dispatch, for another correlation, and for a second one without the key
+    of the first.
+    """
+    child = registry.Registry(runtime.layout).workers[speaker.id]
+    dispatch = child.dispatch_id or ""
+    names = tuple(target.name for target in targets)
+    if dispatch and draft.correlation_id not in (None, dispatch):
+        raise ConflictError(
+            f"{child.name} was dispatched by {dispatch}, not by {draft.correlation_id}",
+            hint="a result has the correlation of its dispatch by itself",
+        )
+    if dispatch and child.final and draft.idempotency_key is not None:
+        return Sent((find_message(runtime, result_id(dispatch)).message,), True, names)
+    check_reportable(child)
+    ending = Ending.SUCCESS if payload["success"] else Ending.ERROR
+    text, error = str(payload.get("summary") or ""), str(payload.get("error") or "")
+    report = Report(ending, text, error, tuple(payload.get("artifacts") or ()))
+    message = settle_child(runtime, child.id, report).message
+    assert message is not None  # its parent is the target
+    return Sent((message,), names=names)
 
 
 def _check_direction(runtime: "Runtime", speaker: Speaker, kind: Kind, target: Target) -> None:

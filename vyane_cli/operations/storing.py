@@ -3,12 +3,14 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import render_message
-from vyane_cli.core.messages import FromKind, Lane, Message, Relation, ToKind
+from vyane_cli.core.messages import FromKind, Kind, Message, Relation, ToKind
 from vyane_cli.core.turns import Clock
 from vyane_cli.errors import DurabilityUnknownError, StorageError, VyaneError
+from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.nudge import publish
 from vyane_cli.store import files, inbox, journal, markers, registry
@@ -32,21 +34,32 @@ class Target(NamedTuple):
     name: str = ""
 
 
-def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
+def store(
+    runtime: "Runtime", target: Target, message: Message, clock: Clock, *, noted: bool = False
+) -> None:
     """Append one message to its inbox and ring. On disk when this returns.
 
     Markers are set before the append and the wake file is written after it, all under the inbox
-    lock: whoever sees the ring finds the message. DurabilityUnknownError carries the id.
+    lock: whoever sees the ring finds the message. An order of the control lane is a fact of the
+    target's timeline first: a crash in between leaves a fact that names a message which was not
+    sent; `noted`: it is there already. DurabilityUnknownError carries the id.
     """
     layout = runtime.layout
+    locks = [(LockKind.INBOX, target.lock)]
+    known = target.worker and target.logical_session and not noted
+    fact = fact_of(message) if known else None
+    if fact is not None:
+        locks.append((LockKind.TIMELINE, target.logical_session))
     try:
-        with runtime.held((LockKind.INBOX, target.lock)):
+        with runtime.held(*locks):
             session = ""
+            if fact is not None:
+                append_fact(runtime, target.worker, target.logical_session, *fact, clock)
             if target.worker:
                 session = markers.announce(
                     layout,
                     target.worker,
-                    control=message.lane is Lane.CONTROL,
+                    control=message.interrupts,
                     startable=message.startable,
                 )
             inbox.append(target.path, layout.root, message, clock)
@@ -55,6 +68,28 @@ def store(runtime: "Runtime", target: Target, message: Message, clock: Clock) ->
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
+
+
+def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
+    """What an order of the control lane is in the timeline of the one that gets it."""
+    match message.kind:
+        case Kind.TAKEOVER:
+            soft = message.payload.get("interrupt_first") is False
+            return EventKind.TAKEOVER_INITIATED, {
+                "message_id": message.id,
+                "by": message.from_name,
+                "interrupt": "none" if soft else "hook",
+            }
+        case Kind.CANCEL:
+            return EventKind.CANCEL_REQUESTED, {
+                "operation": str(message.correlation_id or message.id),
+                "message_id": message.id,
+                "by": message.from_name,
+                "reason": str(message.payload.get("reason") or ""),
+                "force": bool(message.payload.get("force")),
+            }
+        case _:
+            return None
 
 
 @contextmanager

@@ -18,6 +18,7 @@ RULES: Mapping[str, str] = {
     "rate-guard": "too many turns were started here within the hour",
     "stop-cap": "as many turns in a row were started at a Stop as the settings allow",
     "before-next-turn": "it asked to wait for the next turn",
+    "takeover-fence": "older work waits until the person's takeover is over",
     "no-room": "the output was full",
     "timeline-damaged": "the session's timeline is damaged: vyane doctor --fix",
     "ttl": "it waited longer than its time to live",
@@ -26,6 +27,7 @@ RULES: Mapping[str, str] = {
     "turn-ended": "its turn was broken off before anything proved that it was read",
     "session-ended": "its session ended before anything proved that it was read",
     "output-failed": "the output could not be written",
+    "launch": "its session was started with it, so it is not shown again",
     "cancel/nothing-runs": "nothing ran that could be stopped",
     "control-of-a-busy-session": "the next tool call of the running turn takes it",
 }
@@ -60,7 +62,7 @@ def step(record: Mapping[str, Any]) -> dict[str, Any]:
             fact[key] = record[key]
     if op == Op.CLAIM:
         fact["by_pid"] = (record.get("by") or {}).get("pid")
-    why = RULES.get(rule.split("/", 1)[-1] if rule.startswith("batch/") else rule)
+    why = RULES.get(rule.split("/", 1)[-1] if rule.startswith(("batch/", "tool/")) else rule)
     if why:
         fact["why"] = why
     return fact

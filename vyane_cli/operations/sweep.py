@@ -50,10 +50,15 @@ class Sweep:
 
     def is_over(self, session: HostSession, age_s: float) -> bool:
         """Whether a session ended, or its process is proven gone, and its last sign is so old."""
+        since_s = self.over_since(session)
+        return since_s is not None and self.is_past(since_s, age_s)
+
+    def over_since(self, session: HostSession) -> float | None:
+        """The last sign of a session that is over; None while it may run."""
         if not session.ended and processes.is_present(session.process) is not False:
-            return False
+            return None
         beat = markers.modified(self.layout.beat(session.id))
-        return self.is_past(max(session.ended_at or 0.0, beat, session.started_at), age_s)
+        return max(session.ended_at or 0.0, beat, session.started_at)
 
     def is_current(self, session: HostSession) -> bool:
         """Whether it is its worker's present session."""

@@ -385,8 +385,17 @@ def _afterwards(
     if plan.wake_self:
         with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
             markers.wake(layout, session.id, clock.at)
+    spawned = call.worker == session.worker and not call.attended and not call.subagent
+    if spawned and call.event in (Event.STOP, Event.STOP_FAILURE):
+        from vyane_cli.operations.results import keep_candidate
+
+        keep_candidate(runtime, session, call.result, call.error)
     if call.event is Event.SESSION_END:
         end_session(runtime, session, call.source, deadline)
+        if spawned:
+            from vyane_cli.operations.results import settle_at_end
+
+            settle_at_end(runtime, session)
     else:
         nudge_overdue(runtime, session.worker, clock)
 

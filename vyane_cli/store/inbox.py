@@ -86,6 +86,12 @@ def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
     return found
 
 
+def last_sent(outbox: str) -> Message | None:
+    """The last message that a worker's outbox has a copy of."""
+    last = journal.read_last(outbox)
+    return parse_message(last.record.get("message")) if last is not None and last.record else None
+
+
 def append(path: str, root: str, message: Message, clock: Clock) -> None:
     """Append a pending message, under the inbox's lock. On disk when this returns.
 

@@ -164,6 +164,31 @@ class Layout:
         """`due/{worker}`: it has mail that may start a turn."""
         return self("due", safe("worker", worker))
 
+    # children
+    def launch(self, worker: str) -> str:
+        """`launches/{worker}.json`: how a child was started, and what became of its process."""
+        return self("launches", safe("worker", worker) + ".json")
+
+    def prompt(self, worker: str) -> str:
+        """`launches/{worker}.prompt.txt`: what a child was asked."""
+        return self("launches", safe("worker", worker) + ".prompt.txt")
+
+    def candidate(self, worker: str) -> str:
+        """`launches/{worker}.result.json`: the last answer of a child that still runs."""
+        return self("launches", safe("worker", worker) + ".result.json")
+
+    def output(self, worker: str) -> str:
+        """`logs/{worker}.log`: what a child printed."""
+        return self("logs", safe("worker", worker) + ".log")
+
+    def errors(self, worker: str) -> str:
+        """`logs/{worker}.err.log`: what a child printed as errors, and its launcher's."""
+        return self("logs", safe("worker", worker) + ".err.log")
+
+    def blob(self, digest: str) -> str:
+        """`messages/blobs/{sha256}.txt`: a text that is too long for a message."""
+        return self("messages", "blobs", safe("blob", digest) + ".txt")
+
     # the rest
     @property
     def locks(self) -> str:
@@ -179,6 +204,10 @@ class Layout:
     def need_user(self) -> str:
         """`queue/need-user.jsonl`: what a person is needed for."""
         return self("queue", "need-user.jsonl")
+
+    def cancel(self, operation: str) -> str:
+        """`queue/cancels/{operation}.json`: whom a cancel reaches, and what became of each."""
+        return self("queue", "cancels", safe("operation", operation) + ".json")
 
     @property
     def log(self) -> str:

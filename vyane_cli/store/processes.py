@@ -81,6 +81,44 @@ def ancestors(pid: int, limit: int = 32) -> list[int]:
     return found
 
 
+def terminal_of(pid: int) -> tuple[int, bool]:
+    """(device of its controlling terminal, whether it is in the foreground there); 0: none.
+
+    proc(5): fields 5, 7 and 8 are pgrp, tty_nr and tpgid. Linux only.
+    """
+    fields = _stat(pid)
+    if fields is None:
+        return 0, False
+    number = int(fields[4])  # the device as the kernel packs it for user space
+    return number, int(fields[2]) == int(fields[5])
+
+
+def send_signal(process: Process, number: int) -> bool:
+    """Signal that very process, or nobody: False when it is gone or cannot be proven.
+
+    Where there is `pidfd_open` it is proven after it was opened, so that no reused pid is hit.
+    """
+    try:
+        fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+    except OSError:
+        return False
+    try:
+        if is_present(process) is not True or not process.start:
+            return False
+        if fd < 0:
+            os.kill(process.pid, number)
+        else:
+            import signal
+
+            signal.pidfd_send_signal(fd, number)
+    except OSError:
+        return False
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return True
+
+
 def _stat(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat after the name, which may hold anything."""
     try:

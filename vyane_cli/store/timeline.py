@@ -285,6 +285,21 @@ def end_of_lines(path: str) -> int:
         os.close(fd)
 
 
+def tail(path: str, size: int) -> Iterator[Mapping[str, Any]]:
+    """The events of the file's last `size` bytes, whole lines only; damaged lines are left out."""
+    end = end_of_lines(path)
+    if not end:
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        start = start_of_line(fd, max(end - size, 0), 0)
+    finally:
+        os.close(fd)
+    for line in journal.read(path, start, end=end):
+        if line.record is not None:
+            yield line.record
+
+
 def line_before(path: str, offset: int) -> Mapping[str, Any] | None:
     """The record of the line that ends at `offset`; None at the start of the file."""
     if not offset:

@@ -1,0 +1,38 @@
+"""`vyane gc` and the children of a parent that is over."""
+
+import json
+
+from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+from tests.store.test_cancel import grow
+from vyane_cli.core.cancels import ORPHANED_S
+from vyane_cli.store import needs, registry
+
+
+def _ended(session, one):  # noqa: F811
+    return session._replace(ended="other", ended_at=one.world.clock().at - ORPHANED_S - 1)
+
+
+def test_a_child_of_a_parent_that_is_over_is_left_to_the_person(one, run):  # noqa: F811
+    """INTERRUPTED with the parent's id, one NEED-USER entry, no signal; and once."""
+    ids = grow(one.world, 4, (2,))
+    session = registry.load_session(one.world.layout, "s0")
+    assert session is not None
+    registry.save_session(one.world.layout, _ended(session, one))
+    dry = json.loads(run("--json", "gc", "--dry-run")[1])
+    first = json.loads(run("--json", "gc")[1])
+    again = json.loads(run("--json", "gc")[1])
+
+    assert (dry["orphans"], first["orphans"], again["orphans"]) == (2, 2, 0)
+    workers = registry.Registry(one.world.layout).workers
+    states = [str(workers[worker_id].status) for worker_id in ids]
+    assert states == ["RUNNING", "INTERRUPTED", "RUNNING", "INTERRUPTED"]
+    assert workers[ids[1]].cancel_propagated_from == ids[0]
+    texts = [entry["text"] for entry in needs.listing(one.world.layout)]
+    assert [text.split(" ")[0] for text in texts] == ["n1", "n3"]
+
+
+def test_a_parent_that_is_there_has_no_orphans(one, run):  # noqa: F811
+    """Its children run on."""
+    grow(one.world, 4)
+
+    assert json.loads(run("--json", "gc")[1])["orphans"] == 0

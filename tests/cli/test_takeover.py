@@ -1,0 +1,245 @@
+"""`vyane takeover`: who may, what is stored, what is said; and a session that is taken over."""
+
+import json
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
+from tests.simulated import HUMAN, vyane
+from vyane_cli.core.mailbox import Process
+from vyane_cli.errors import RefusedError
+from vyane_cli.operations import terminals
+from vyane_cli.operations.takeover import take_over
+from vyane_cli.store import processes, registry
+
+PERSON = ("--from-kind", "human")
+
+
+def kinds(one) -> list[str]:  # noqa: F811
+    return [event["kind"] for event in one.events()]
+
+
+def row_of(run) -> dict:  # noqa: F811
+    (row,) = json.loads(run("--json", "workers")[1])
+    return row
+
+
+def test_a_takeover_is_in_the_timeline_before_its_message_and_shown_until_it_is_over(one, run):  # noqa: F811
+    """TakeoverInitiated first; `workers` names the message until its carrying turn has ended."""
+    one.prompt()
+    code, out, _ = run(
+        "--json", "takeover", "project", "do B instead", *PERSON, "--timeout", "0.1s"
+    )
+    taken = json.loads(out)
+
+    assert code == 0
+    assert taken["status"] == "pending"
+    assert taken["interrupt"] == "timed_out"
+    assert kinds(one)[-1] == "TakeoverInitiated"
+    assert row_of(run)["pending_takeover_message_id"] == taken["message_id"]
+    one.world.environ = {}
+    reply = one.tool().reply
+    assert reply.deny
+    assert "do B instead" in reply.context
+    one.batch()
+    assert row_of(run)["pending_takeover_message_id"] == taken["message_id"]
+    one.stop()
+    assert row_of(run)["pending_takeover_message_id"] is None
+    assert kinds(one)[-2:] == ["TurnFinished", "TakeoverConsumed"]
+    assert run("timeline", "verify", "project")[0] == 0
+
+
+def test_the_command_waits_for_the_tool_call_that_it_stops(one, run):  # noqa: F811
+    """It says `delivered` only when the host has it."""
+    one.prompt()
+    hook = threading.Timer(0.4, lambda: one.hook("PreToolUse"))
+    hook.start()
+    code, out, _ = run("--json", "takeover", "project", "stop", *PERSON, "--timeout", "20s")
+    hook.join()
+
+    assert code == 0
+    assert json.loads(out)["status"] == "delivered"
+    assert json.loads(out)["interrupt"] == "requested_by_hook"
+
+
+def test_an_idle_session_is_rung_at_once(one, run):  # noqa: F811
+    """Nothing has to be interrupted; the wake file is written for the watch."""
+    wake = one.world.layout.wake(one.session)
+    before = Path(wake).read_text()
+    code, out, _ = run("--json", "takeover", "project", "go", *PERSON, "--timeout", "0.1s")
+
+    assert code == 0
+    assert json.loads(out)["interrupt"] == "not_needed"
+    assert Path(wake).read_text() != before
+    assert "go" in one.watch().reply.wake
+
+
+def test_without_an_interrupt_no_tool_is_stopped(one, run):  # noqa: F811
+    """--interrupt none: the order waits for the next turn."""
+    one.prompt()
+    _, out, _ = run(
+        "--json", "takeover", "project", "later", *PERSON, "--interrupt", "none",
+        "--timeout", "0.1s",
+    )  # fmt: skip
+
+    assert json.loads(out)["interrupt"] == "none"
+    assert one.tool().reply.empty
+    assert "later" in one.stop().reply.context
+
+
+def test_an_agent_may_not_take_over_and_its_timeline_says_so(host, one, run):  # noqa: F811
+    """Exit 5, direction; nothing is stored at the target."""
+    other = host()
+    other.start()
+    before = one.world.inbox(other.worker)
+    found = vyane(
+        one.home, "--json", "takeover", other.worker, "obey", environ={"VYANE_WORKER": one.worker}
+    )
+
+    assert found.status == 5
+    assert json.loads(found.err)["error"]["code"] == "direction"
+    assert kinds(one)[-1] == "Diagnostic"
+    assert one.world.inbox(other.worker) == before
+
+
+@pytest.mark.parametrize(
+    "words, code",
+    [
+        (("takeover", "project", "  "), 2),
+        (("takeover", "project", "x", "--interrupt", "loud"), 2),
+        (("takeover", "nobody", "x"), 3),
+        (("takeover", "project", "x", "--timeout", "2h"), 2),
+        (("takeover", "project", "x", "--decision", "y"), 2),
+        (("takeover", "project", "--resolve", "01ABCDEFGHJKMNPQRSTVWXYZ01", "--decision", "y"), 3),
+    ],
+)
+def test_a_bad_takeover_stores_nothing(one, run, words, code):  # noqa: F811
+    """Everything is checked before anything is written."""
+    before = files_of(one.home)
+    assert run(*words, *PERSON)[0] == code
+    assert files_of(one.home) == before
+
+
+def test_a_decision_answers_the_takeover_and_opens_the_fence(one, run):  # noqa: F811
+    """A context-inject whose parent is the takeover, with an envelope of its own."""
+    one.prompt()
+    old = one.world.send("project", "the old plan")
+    _, out, _ = run("--json", "takeover", "project", "wait", *PERSON, "--timeout", "0.1s")
+    taken = json.loads(out)["message_id"]
+    one.tool()
+    one.batch()
+    assert one.world.status(old) == "pending"
+    assert "takeover-fence" in run("why", old)[1]
+    code, out, _ = run(
+        "--json", "takeover", "project", "--resolve", taken, "--decision", "the old one", *PERSON
+    )
+    assert code == 0
+    assert json.loads(out)["kind"] == "context-inject"
+    text = one.batch().text
+
+    assert "[TAKEOVER DECISION]" in text
+    assert "the old plan" in text
+    assert "<" not in text
+    assert row_of(run)["pending_takeover_message_id"] is None
+
+
+# ------------------------------------------------------------------ tmux
+
+
+@pytest.fixture
+def pane(tmp_path, one):  # noqa: F811
+    """A pane with a program that keeps what is typed; the session's process is that program."""
+    if not shutil.which("tmux"):
+        pytest.skip("there is no tmux")
+    socket, typed = str(tmp_path / "tmux"), tmp_path / "typed"
+    program = f"stty raw -echo; exec dd bs=1 of={typed} status=none"
+    tmux = ("tmux", "-S", socket, "-f", "/dev/null")
+    subprocess.run([*tmux, "new-session", "-d", "-x", "80", "-y", "24", program], check=True)
+    shown = subprocess.run(
+        [*tmux, "display-message", "-p", "#{pane_id} #{pane_pid}"], capture_output=True, text=True,
+        check=True,
+    ).stdout.split()  # fmt: skip
+    until = time.monotonic() + 10
+    while not typed.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    session = registry.load_session(one.world.layout, one.session)
+    assert session is not None
+    session = session._replace(
+        process=processes.identify(int(shown[1])), terminal=(socket, shown[0])
+    )
+    yield session, typed
+    subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def test_exactly_one_escape_is_typed_in_the_proven_pane(pane):
+    """And nothing else."""
+    session, typed = pane
+    terminals.type_escape(session)
+    until = time.monotonic() + 10
+    while not typed.read_bytes() and time.monotonic() < until:
+        time.sleep(0.02)
+
+    assert typed.read_bytes() == b"\x1b"
+
+
+@pytest.mark.parametrize("change", ["process", "reused", "pane", "server", "none"])
+def test_without_proof_nothing_is_typed(pane, change):
+    """Another process, a reused pid, a pane or server that is gone, or no pane on record."""
+    session, typed = pane
+    me = processes.myself()
+    assert session.process is not None
+    changed = {
+        "process": session._replace(process=me),
+        "reused": session._replace(
+            process=Process(me.boot, me.namespace, session.process.pid, session.process.start + 1)
+        ),
+        "pane": session._replace(terminal=(session.terminal[0], "%99")),
+        "server": session._replace(terminal=(session.terminal[0] + "x", "%0")),
+        "none": session._replace(terminal=()),
+    }[change]
+    with pytest.raises(RefusedError, match="no Escape was typed"):
+        terminals.type_escape(changed)
+
+    assert typed.read_bytes() == b""
+
+
+def test_a_takeover_by_tmux_without_proof_is_refused_and_nothing_is_stored(one, run):  # noqa: F811
+    """The session's environment named no pane."""
+    one.prompt()
+    before = files_of(one.home)
+    code, _, err = run("takeover", "project", "x", "--interrupt", "tmux", *PERSON)
+
+    assert code == 5
+    assert "no Escape was typed" in err
+    assert files_of(one.home) == before
+
+
+def test_the_pane_is_recorded_when_a_session_starts(host):  # noqa: F811
+    """From TMUX and TMUX_PANE, as a hint that is proven on use."""
+    made = host(extra={"TMUX": "/tmp/tmux-0/default,123,0", "TMUX_PANE": "%7"})
+    made.start()
+    known = registry.load_session(made.world.layout, made.session)
+
+    assert known is not None
+    assert known.terminal == ("/tmp/tmux-0/default", "%7")
+
+
+def test_a_worker_that_has_ended_is_not_taken_over(one, run):  # noqa: F811
+    """Exit 4."""
+    workers = registry.Registry(one.world.layout)
+    worker = workers.workers[one.worker]
+    workers.put(worker._replace(status=type(worker.status)("COMPLETED")))
+    workers.save()
+
+    assert run("takeover", one.worker, "x", *PERSON)[0] == 4
+
+
+def test_a_takeover_through_the_library_needs_a_person(one):  # noqa: F811
+    """The check is the operation's, not the command's."""
+    one.world.environ = {}
+    assert take_over(one.world, "project", "x", timeout_s=0, speaker=HUMAN).status == "pending"

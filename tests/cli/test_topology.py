@@ -1,0 +1,104 @@
+"""`vyane topology`: the tree, as data and for people."""
+
+import json
+
+import pytest
+
+from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+from tests.simulated import World
+from tests.store.test_cancel import grow
+from vyane_cli.operations.topology import topology
+from vyane_cli.store import registry
+
+
+def names(nodes: list) -> list:
+    return [(node["name"], names(node["children"])) for node in nodes]
+
+
+@pytest.fixture
+def world(one) -> World:  # noqa: F811
+    one.world.environ = {}
+    return one.world
+
+
+def test_the_tree_has_exactly_four_keys_and_every_child_once(run, world):  # noqa: F811
+    """Status, liveness, pending mail and the last progress are at each worker."""
+    ids = grow(world, 5)
+    world.send(ids[3], "hello")
+    code, out, _ = run("--json", "topology", ids[0])
+    found = json.loads(out)
+
+    assert code == 0
+    assert list(found) == ["logical", "workers", "children", "discord_routing"]
+    assert found["logical"]["id"] == "vs-000000"
+    assert names(found["workers"]) == [("n0", [("n1", [("n4", [])]), ("n2", []), ("n3", [])])]
+    (root,) = found["workers"]
+    assert (root["status"], root["liveness"]) == ("IDLE", "idle")
+    assert [child["pending"] for child in root["children"]] == [0, 0, 1]
+    assert root["progress"] == ""
+
+
+def test_a_logical_session_is_an_address_and_lists_those_spawned_from_it(run, world):  # noqa: F811
+    """`children` are logical sessions, `workers` are workers."""
+    grow(world, 2)
+    child = registry.load_logical_session(world.layout, "vs-000001")
+    assert child is not None
+    registry.save_logical_session(world.layout, child._replace(parent_logical_id="vs-000000"))
+    found = json.loads(run("--json", "topology", "vs-000000")[1])
+
+    assert [row["id"] for row in found["children"]] == ["vs-000001"]
+    assert names(found["workers"]) == [("n0", [("n1", [])])]
+
+
+def test_outside_of_a_session_all_trees_are_shown(run, world):  # noqa: F811
+    """Each once, at its top."""
+    grow(world, 2)
+    found = json.loads(run("--json", "topology")[1])
+
+    assert found["logical"] is None
+    assert [node["name"] for node in found["workers"]] == ["project", "n0"]
+
+
+def test_messages_are_a_fifth_key_on_request(run, world):  # noqa: F811
+    """What waits in the inboxes of the tree."""
+    ids = grow(world, 2)
+    mail = world.send(ids[1], "hello")
+    found = json.loads(run("--json", "topology", ids[0], "--messages")[1])
+
+    assert [message["id"] for message in found["messages"]] == [mail]
+
+
+def test_the_last_progress_is_one_line_of_80_characters(one, run):  # noqa: F811
+    """The last answer, or the last tool."""
+    one.prompt()
+    one.stop(last_assistant_message="\n" + "long " * 40 + "\nsecond line")
+    (root,) = json.loads(run("--json", "topology", "project")[1])["workers"]
+
+    assert len(root["progress"]) == 80
+    assert root["progress"].endswith("…")
+
+
+def test_a_person_sees_a_tree(run, world):  # noqa: F811
+    """Branches before the names."""
+    grow(world, 5)
+    out = run("topology", "n0")[1]
+
+    assert "├─ n1" in out
+    assert "│  └─ n4" in out
+    assert "└─ n3" in out
+
+
+def test_a_cycle_of_links_is_no_endless_tree(world):
+    """A damaged registry."""
+    ids = grow(world, 2)
+    book = registry.Registry(world.layout)
+    book.put(book.workers[ids[0]]._replace(parent_worker_id=ids[1]))
+    book.save()
+
+    assert names(topology(world, ids[0])["workers"]) == [("n0", [("n1", [])])]
+
+
+@pytest.mark.parametrize("who", ["nobody", "vs-ffffff"])
+def test_an_unknown_worker_or_session_is_not_found(run, who):  # noqa: F811
+    """Exit 3."""
+    assert run("topology", who)[0] == 3

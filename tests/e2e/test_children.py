@@ -1,0 +1,86 @@
+"""An agent hands work to children, goes idle, and is woken by what they answer."""
+
+import json
+
+from hostlab.client import Client
+from hostlab.script import bash, turn
+
+from e2e.world import World
+
+RESULT = "RESULT-0915"
+
+
+def runtime_of(world: World, client: Client) -> str:
+    """Make the runtime that starts this client in print mode; its name is the client's."""
+    url = client.environment()["ANTHROPIC_BASE_URL"]
+    command = [
+        "env",
+        f"ANTHROPIC_BASE_URL={url}",
+        world.lab.binary,
+        "-p",
+        "--session-id",
+        "{session_id}",
+    ]
+    with (world.home / "config.toml").open("a") as file:
+        file.write(f"\n[runtimes.{client.name}]\nspawn = {json.dumps(command)}\n")
+        file.write('hooks = true\nkeep = ["CLAUDE_CONFIG_DIR"]\n')
+    return client.name
+
+
+def test_an_idle_parent_is_woken_once_by_the_result_of_each_of_its_children(world: World) -> None:
+    """Both are spawned by the agent itself, and are claude -p with hooks of their own."""
+    ann = world.lab.client("ann")
+    one = world.lab.client("one", project=ann.project)
+    two = world.lab.client("two", project=ann.project)
+    names = [runtime_of(world, client) for client in (one, two)]
+    works = [world.lab.hold(), world.lab.hold()]
+    for client, work in zip((one, two), works, strict=True):
+        client.script(turn(work.call), turn(f"{RESULT}-{client.name}"))
+    with ann.tui() as tui:
+        parent = world.greet(ann, tui)
+        calls = [bash(f"vyane spawn TASK-{n} --runtime {n}; echo status=$?") for n in names]
+        ann.script(turn(calls[0]), turn(calls[1]), turn("Spawned."))
+        tui.submit("hand it out")
+        assert "status=0" in ann.request(3).newest
+        assert "status=0" in ann.request(4).newest
+        tui.wait_status("idle")
+        for client, work in zip((one, two), works, strict=True):
+            work.reached()
+            assert f"TASK-{client.name}" in client.request(1).text
+            assert parent in client.request(1).text  # what it inherits names its parent
+            before = len(ann.requests())
+            ann.script(turn("Read."))
+            work.release()
+            text = f"{RESULT}-{client.name}"
+            assert ann.request_with(text).count(text) == 1
+            tui.wait_status("idle")
+            assert ann.last_request().count(text) == 1
+            assert len(ann.requests()) == before + 1
+
+    results = [m for m in world.json("inbox", parent, "--all") if m["kind"] == "task-result"]
+    assert [m["payload"]["success"] for m in results] == [True, True]
+    workers = {w["name"]: w for w in world.json("workers", "--all")}
+    children = [f"{parent} / task-{name}" for name in names]
+    assert [workers[child]["status"] for child in children] == ["COMPLETED", "COMPLETED"]
+    ids = [workers[child]["id"] for child in children]
+    assert workers[parent]["children_worker_ids"] == ids
+    for child, sent in zip(children, results, strict=True):
+        (dispatch,) = world.json("inbox", workers[child]["id"], "--all")
+        assert (dispatch["status"], sent["correlation_id"]) == ("consumed", dispatch["id"])
+
+
+def test_a_child_whose_program_is_not_there_has_failed_and_its_parent_is_told(world: World) -> None:
+    """The reason wakes the parent as any result does."""
+    ann = world.lab.client("ann")
+    with (world.home / "config.toml").open("a") as file:
+        file.write('\n[runtimes.gone]\nspawn = ["/no/such/program"]\n')
+    with ann.tui() as tui:
+        parent = world.greet(ann, tui)
+        ann.script(turn("Too bad."))
+        child = world.json("spawn", "try", "--parent", parent, "--runtime", "gone")
+
+        assert ann.request_with("could not be started").count(child["id"]) == 0
+        tui.wait_status("idle")
+        ended = [w for w in world.json("workers", "--all") if w["id"] == child["id"]]
+        assert ended[0]["status"] == "FAILED"
+        assert "/no/such/program" in ended[0]["failure_reason"]

@@ -1,0 +1,244 @@
+"""A cancelled tree: killed at its steps and run again; who is signalled, and who is not."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulated import HUMAN, OUTSIDE, World, fast_folder
+from tests.store.faults import stopped_at
+from vyane_cli.core.cancels import Outcome
+from vyane_cli.core.mailbox import Process
+from vyane_cli.core.messages import FromKind
+from vyane_cli.core.sessions import HostSession, LogicalSession
+from vyane_cli.core.workers import Worker, WorkerStatus
+from vyane_cli.errors import ConflictError, RefusedError
+from vyane_cli.operations.cancel import Cancelled, cancel
+from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.init import initialise
+from vyane_cli.store import cancels, processes, registry, timeline
+
+FULL = bool(os.environ.get("VYANE_TEST_FULL"))
+STRIDE = 1 if FULL else 7
+"""A kill at each 7th step of several hundred, and at every one of the first and the last."""
+EDGE = 12
+
+
+def grow(world: World, size: int, independent: tuple[int, ...] = (), **more: Any) -> list[str]:
+    """A tree of workers with three children each, all idle in this very process; their ids."""
+    workers = registry.Registry(world.layout)
+    ids = [f"w-{number:06x}" for number in range(size)]
+    for number, worker_id in enumerate(ids):
+        parent = ids[(number - 1) // 3] if number else None
+        logical = f"vs-{number:06x}"
+        worker = Worker(
+            worker_id,
+            f"n{number}",
+            "claude_cli",
+            logical,
+            status=WorkerStatus.RUNNING,
+            session_id=f"s{number}",
+            parent_worker_id=parent,
+            children_worker_ids=tuple(ids[3 * number + 1 : 3 * number + 4]),
+            independent=number in independent,
+            created_at=1.0,
+        )
+        workers.put(worker)
+        registry.save_logical_session(
+            world.layout, LogicalSession(logical, worker.name, worker_id, 1.0)
+        )
+        session = HostSession(
+            f"s{number}", "claude-code", worker_id, worker.name, logical,
+            process=processes.myself(),
+        )  # fmt: skip
+        registry.save_session(world.layout, session._replace(**more))
+        registry.write_current(world.layout, worker_id, session.id)
+    workers.save()
+    return ids
+
+
+def end_state(world: World) -> dict[str, Any]:
+    """What a run leaves, without times and ids that differ between two runs."""
+    state: dict[str, Any] = {}
+    for worker in registry.Registry(world.layout).listing():
+        path = world.layout.timeline(worker.logical_session_id)
+        kinds = Counter(record["kind"] for _, record in timeline.read(path))
+        entries = world.inbox(worker.id).mailbox.entries
+        state[worker.id] = (
+            str(worker.status),
+            worker.cancel_propagated_from,
+            [(str(e.message.kind), str(e.status)) for e in entries],
+            dict(kinds),
+        )
+    plan = cancels.load(world.layout, "op")
+    assert plan is not None
+    state["plan"] = (list(plan.messages), plan.skipped, dict(plan.outcomes), plan.settled)
+    return state
+
+
+def run(world: World, who: str, **more: Any) -> Cancelled:
+    given: dict[str, Any] = {"speaker": HUMAN, "wait_s": 0, "operation": "op", **more}
+    return cancel(world, who, **given)
+
+
+def test_a_cancel_that_was_killed_at_any_step_ends_as_an_undisturbed_one_when_run_again():
+    """
+    40 workers, 10 of them independent: the same outcomes, each told once, each fact
+    once in its timeline, wherever the first run died.
+    """
+    independent = (2, 5, 6, 11, 14, 20, 24, 30, 33, 39)
+    with fast_folder() as folder:
+        base = World(folder / "base")
+        initialise(base)
+        root = grow(base, 40, independent)[0]
+
+        def copy(name: str) -> World:
+            shutil.copytree(base.layout.root, folder / name, symlinks=True)
+            return World(folder / name)
+
+        whole = copy("whole")
+        steps = 0
+
+        def count(name: str, path: str) -> None:
+            nonlocal steps
+            steps += 1
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("vyane_cli.store.files.step", count)
+            run(whole, root)
+        wanted = end_state(whole)
+        assert len(wanted["plan"][0]) + len(wanted["plan"][1]) == 40
+        assert set(wanted["plan"][2].values()) == {"stopped"}
+
+        edges = {*range(1, EDGE + 1), *range(steps - EDGE, steps + 1)}
+        for k in sorted(edges | set(range(1, steps + 1, STRIDE))):
+            world = copy(f"k{k}")
+            assert not stopped_at(k, lambda say, w=world: run(w, root) and None).finished
+            run(world, root)
+            assert end_state(world) == wanted, f"killed at step {k}"
+            shutil.rmtree(world.layout.root)
+
+
+@pytest.fixture
+def world():
+    with fast_folder() as folder:
+        made = World(folder / "vyane")
+        initialise(made)
+        yield made
+
+
+def test_independent_subtrees_go_on_and_are_listed(world):
+    """Their records are as before; nobody told them."""
+    ids = grow(world, 13, (2,))
+    done = run(world, ids[0])
+
+    assert set(done.cancel.skipped) == {ids[2], ids[7], ids[8], ids[9]}
+    workers = registry.Registry(world.layout).workers
+    for spared in done.cancel.skipped:
+        assert workers[spared].status is WorkerStatus.RUNNING
+        assert world.inbox(spared).mailbox.entries == ()
+    assert workers[ids[1]].status is WorkerStatus.KILLED
+    assert workers[ids[1]].cancel_propagated_from == ids[0]
+
+
+def test_a_busy_worker_is_unknown_until_its_turn_has_ended_and_the_same_cancel_goes_on(world):
+    """Here nothing can be told about its process; its inbox says it later."""
+    ids = grow(world, 2, process=None)
+    first = run(world, ids[0])
+    assert first.incomplete
+    assert set(first.cancel.outcomes.values()) == {Outcome.UNKNOWN}
+    with pytest.raises(ConflictError, match="operation op"):
+        run(world, ids[0], operation="other")
+    for number in (0, 1):
+        session = registry.load_session(world.layout, f"s{number}")
+        assert session is not None
+        registry.save_session(world.layout, session._replace(ended="other"))
+    again = run(world, ids[0], operation="")
+
+    assert again.cancel.operation == "op"
+    assert set(again.cancel.outcomes.values()) == {Outcome.GONE}
+    assert [len(world.inbox(one).mailbox.entries) for one in ids] == [1, 1]
+    assert run(world, ids[0]).cancel.settled
+
+
+def test_only_the_person_and_the_ancestors_may_cancel(world):
+    """A peer, a child and a script without a person behind it are refused; nothing is written."""
+    ids = grow(world, 13)
+    session = registry.load_session(world.layout, "s2")
+    peer = Speaker(FromKind.WORKER, ids[2], "n2", session)
+    child = Speaker(FromKind.WORKER, ids[4], "n4", registry.load_session(world.layout, "s4"))
+    for speaker in (peer, child, OUTSIDE):
+        with pytest.raises(RefusedError):
+            run(world, ids[1], speaker=speaker)
+    assert not Path(world.layout("queue", "cancels")).exists()
+    kinds = [record["kind"] for _, record in timeline.read(world.layout.timeline("vs-000002"))]
+    assert kinds == ["Diagnostic"]
+
+    parent = Speaker(FromKind.WORKER, ids[0], "n0", registry.load_session(world.layout, "s0"))
+    run(world, ids[1], speaker=parent)
+    assert registry.Registry(world.layout).workers[ids[1]].cancel_propagated_from == ids[0]
+
+
+def test_force_ends_the_process_that_is_proven_to_be_the_workers(world):
+    """TERM first; one that ignores it gets KILL."""
+    program = "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); "
+    with (
+        subprocess.Popen(["sleep", "600"]) as soft,
+        subprocess.Popen(
+            ["python3", "-c", program + "time.sleep(600)"], stdout=subprocess.PIPE
+        ) as hard,
+    ):
+        assert hard.stdout is not None
+        hard.stdout.readline()
+        ids = grow(world, 2)
+        for number, process in enumerate((soft, hard)):
+            session = registry.load_session(world.layout, f"s{number}")
+            assert session is not None
+            known = processes.identify(process.pid)
+            registry.save_session(world.layout, session._replace(process=known))
+        began = time.monotonic()
+        done = run(world, ids[0], force=True, wait_s=5)
+
+        assert (soft.wait(), hard.wait()) == (-signal.SIGTERM, -signal.SIGKILL)
+        assert time.monotonic() - began < 15
+        assert set(done.cancel.outcomes.values()) == {Outcome.GONE}
+
+
+@pytest.mark.parametrize("wrong", ["start", "boot", "namespace"])
+def test_force_signals_nobody_when_the_pid_is_another_process_now(world, monkeypatch, wrong):
+    """The pid is reused: no signal goes anywhere, TERM or KILL."""
+    sent: list[object] = []
+    with subprocess.Popen(["sleep", "600"]) as stranger:
+        real = processes.identify(stranger.pid)
+        assert real is not None
+        old = {
+            "start": real._replace(start=real.start - 1),
+            "boot": real._replace(boot="another"),
+            "namespace": real._replace(namespace="pid:[1]"),
+        }[wrong]
+        ids = grow(world, 4, process=old)
+        monkeypatch.setattr("os.kill", lambda *words: sent.append(words))
+        monkeypatch.setattr("signal.pidfd_send_signal", lambda *words: sent.append(words))
+        run(world, ids[0], force=True)
+
+        assert [one for one in sent if one[1:] != (0,)] == []  # 0 only asks whether it is there
+        assert stranger.poll() is None
+        monkeypatch.undo()
+        stranger.kill()
+
+
+def test_a_signal_is_for_the_very_process_or_for_nobody():
+    """A process that is gone, or without a start time, cannot be proven."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        known = processes.identify(process.pid)
+        assert known is not None
+        assert not processes.send_signal(Process(*known[:3], 0), signal.SIGTERM)
+        assert processes.send_signal(known, signal.SIGTERM)
+        process.wait()
+        assert not processes.send_signal(known, signal.SIGTERM)

@@ -1,0 +1,355 @@
+"""Spawn and results on real files: killed at every call that changes one, and many at once."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulated import World, fast_folder, machine
+from tests.store.faults import Outcome, stopped_at
+from vyane_cli.core.messages import Kind
+from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.spawning import Order
+from vyane_cli.core.workers import Worker, WorkerStatus
+from vyane_cli.errors import ConflictError
+from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.gc import collect
+from vyane_cli.operations.init import initialise
+from vyane_cli.operations.lookup import find_message, whole_text
+from vyane_cli.operations.results import (
+    LOST_AFTER_S,
+    keep_candidate,
+    settle_at_end,
+    settle_child,
+    settle_lost,
+)
+from vyane_cli.operations.spawn import spawn
+from vyane_cli.store import launches, registry
+
+
+def world_in(folder: Path) -> World:
+    world = World(folder / "vyane")
+    initialise(world)
+    world.register("bob")
+    return world
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with fast_folder() as folder:
+        yield world_in(folder)
+
+
+@pytest.fixture
+def launched(monkeypatch) -> list[str]:
+    """No process is started; the workers that would have one."""
+    started: list[str] = []
+
+    def start(runtime: object, worker: str, environment: object) -> None:
+        started.append(worker)
+
+    monkeypatch.setattr(spawning, "start_launcher", start)
+    return started
+
+
+def workers(world: World) -> dict[str, Worker]:
+    return dict(registry.Registry(world.layout).workers)
+
+
+def named(world: World, name: str) -> Worker:
+    (found,) = [w for w in workers(world).values() if w.name == name]
+    return found
+
+
+def order(prompt: str = "do it", **more: Any) -> Order:
+    return Order(prompt, "bob", cwd="/tmp", **more)
+
+
+def results(world: World, worker: str) -> list[Any]:
+    box = world.inbox(worker).mailbox
+    return [e.message for e in box.entries if e.message.kind is Kind.TASK_RESULT]
+
+
+def every_k(run: Callable[[int], Outcome]) -> int:
+    for k in range(1, 400):
+        if run(k).finished:
+            return k
+    raise AssertionError("no end")
+
+
+# ------------------------------------------------------------------ spawn
+
+
+def test_a_spawn_that_is_killed_leaves_no_child_or_one_that_is_linked_whole(monkeypatch):
+    """At every call. No launcher without a record, and the next spawn works."""
+
+    def run(k: int) -> Outcome:
+        with fast_folder() as folder:
+            world = world_in(folder)
+            started = folder / "started"
+
+            def start(runtime: object, worker: str, environment: object) -> None:
+                started.write_text(worker)
+
+            monkeypatch.setattr(spawning, "start_launcher", start)
+
+            def action(say: Callable[[object], None]) -> None:
+                say(spawn(world, order(block_parent=True)).id)
+
+            outcome = stopped_at(k, action)
+            children = [w for w in workers(world).values() if w.parent_worker_id]
+            bob = named(world, "bob")
+            assert bob.children_worker_ids == tuple(w.id for w in children), outcome.at
+            assert not outcome.said or outcome.said == [w.id for w in children], outcome.at
+            for child in children:
+                linked_whole(world, bob, child)
+            if started.exists():
+                assert [w.id for w in children] == [started.read_text()], outcome.at
+            later = spawn(world, order())
+            assert later.id in named(world, "bob").children_worker_ids
+            assert collect(world)[1] == 0
+            return outcome
+
+    assert every_k(run) > 10
+
+
+def linked_whole(world: World, parent: Worker, child: Worker) -> None:
+    logical = registry.load_logical_session(world.layout, child.logical_session_id)
+    assert logical is not None
+    assert (logical.worker, logical.parent_logical_id) == (child.id, parent.logical_session_id)
+    (entry,) = world.inbox(child.id).mailbox.entries
+    assert entry.message.id == child.dispatch_id == parent.blocked_on_message_id
+    assert child.trace_id == parent.trace_id is not None
+    launch = launches.load(world.layout, child.id)
+    assert launch is not None
+    assert launch.dispatch == child.dispatch_id
+    assert "do it" in Path(world.layout.prompt(child.id)).read_text()
+
+
+def test_twenty_spawns_at_once_lose_no_child(world):
+    """Each a process of its own, against one parent."""
+    program = (
+        "import sys\n"
+        "from vyane_cli.core.spawning import Order\n"
+        "from vyane_cli.operations import spawn\n"
+        "from vyane_cli.runtime import Runtime\n"
+        "spawn.start_launcher = lambda *rest: None\n"
+        "print(spawn.spawn(Runtime(sys.argv[1], {}), Order('same', 'bob', cwd='/tmp')).id)\n"
+    )
+    command = [sys.executable, "-c", program, world.layout.root]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(20)]
+    made = [one.communicate()[0].strip() for one in running]
+
+    assert sorted(named(world, "bob").children_worker_ids) == sorted(made)
+    assert len(set(made)) == 20
+    names = {workers(world)[one].name for one in made}
+    assert names == {"bob / same", *(f"bob / same-{n}" for n in range(2, 21))}
+    spawned = world.events(named(world, "bob").logical_session_id)
+    assert sorted(e["payload"]["worker"] for e in spawned) == sorted(made)
+
+
+def test_a_child_of_an_ended_parent_or_with_a_taken_name_is_refused(world, launched):
+    """And nothing is stored."""
+    child = spawn(world, order(name="kid"))
+    with pytest.raises(ConflictError):
+        spawn(world, order(name="KID"))
+    settle_child(world, child.id, Report(Ending.SUCCESS, "done"))
+    with pytest.raises(ConflictError):
+        spawn(world, Order("more", "kid", cwd="/tmp"))
+    assert launched == [child.id]
+    assert len(workers(world)) == 2
+
+
+# ------------------------------------------------------------------ results
+
+
+@pytest.mark.parametrize("text", ["done", "long " * 5000], ids=["short", "long"])
+def test_a_result_that_is_killed_is_sent_once_by_whoever_tries_again(text, launched):
+    """At every call: the parent has none or one, and after the retry exactly one."""
+
+    def run(k: int) -> Outcome:
+        with fast_folder() as folder:
+            world = world_in(folder)
+            child = spawn(world, order(block_parent=True))
+
+            def action(say: Callable[[object], None]) -> None:
+                settle_child(world, child.id, Report(Ending.SUCCESS, text))
+                say("done")
+
+            outcome = stopped_at(k, action)
+            bob = named(world, "bob")
+            before = results(world, bob.id)
+            assert len(before) == 1 if outcome.said else len(before) <= 1, outcome.at
+            if workers(world)[child.id].final:
+                assert before, outcome.at
+                assert bob.blocked_on_message_id is None, outcome.at
+            else:
+                assert bob.blocked_on_message_id == child.dispatch_id, outcome.at
+                settle_child(world, child.id, Report(Ending.ERROR, "", "another sender"))
+            (after,) = results(world, bob.id)
+            assert not before or after == before[0], outcome.at
+            assert after.correlation_id == child.dispatch_id
+            assert named(world, "bob").blocked_on_message_id is None
+            if after.payload["success"]:
+                assert whole_text(world, after) == text.strip("\n")
+            return outcome
+
+    assert every_k(run) > 4
+
+
+def test_a_child_has_one_result_and_a_worker_that_nobody_dispatched_has_none(world, launched):
+    """Exit 4 for both."""
+    child = spawn(world, order())
+    settled = settle_child(world, child.id, Report(Ending.ERROR, "half", "no luck"))
+    assert settled.child.status is WorkerStatus.FAILED
+    assert settled.child.failure_reason == "no luck"
+    with pytest.raises(ConflictError) as again:
+        settle_child(world, child.id, Report(Ending.SUCCESS, "yes"))
+    assert again.value.slug == "already_reported"
+    with pytest.raises(ConflictError) as alone:
+        settle_child(world, named(world, "bob").id, Report(Ending.SUCCESS, "yes"))
+    assert alone.value.slug == "no_dispatch"
+    assert len(results(world, named(world, "bob").id)) == 1
+
+
+def test_the_result_of_a_cancelled_child_says_so(world, launched):
+    """Whatever its process said, unless it had finished."""
+    child = spawn(world, order())
+    listed = registry.Registry(world.layout)
+    listed.put(listed.workers[child.id]._replace(cancel_propagated_from="w-bob"))
+    listed.save()
+    settled = settle_child(world, child.id, Report(Ending.ERROR, "", "signal 15"))
+    assert settled.child.status is WorkerStatus.KILLED
+    assert settled.message is not None
+    assert settled.message.payload["error"] == "cancelled_by_parent"
+
+
+def test_the_whole_of_a_long_result_is_found_by_its_message(world, launched):
+    """Under its own hash; a blob that was changed is refused."""
+    child = spawn(world, order())
+    text = "".join(f"line {number}\n" for number in range(4000))
+    message = settle_child(world, child.id, Report(Ending.SUCCESS, text)).message
+    assert message is not None
+    assert whole_text(world, find_message(world, message.id).message) == text.strip("\n")
+    assert len(message.payload["head"]) < len(text)
+
+
+def test_the_last_answer_of_a_print_mode_child_is_its_result(world, launched):
+    """Stop may come several times; the end of the session sends the last one."""
+    child = spawn(world, order())
+    session = world_session(world, child)
+    settle_at_end(world, session)
+    assert not results(world, named(world, "bob").id)
+    keep_candidate(world, session, "first", "")
+    keep_candidate(world, session, "last", "")
+    settle_at_end(world, session)
+    settle_at_end(world, session)
+    (message,) = results(world, named(world, "bob").id)
+    assert message.payload["summary"] == "last"
+    assert workers(world)[child.id].status is WorkerStatus.COMPLETED
+
+
+def world_session(world: World, child: Worker) -> Any:
+    from vyane_cli.core.sessions import HostSession
+
+    return HostSession("s-1", "claude-code", child.id, child.name, child.logical_session_id)
+
+
+# ------------------------------------------------------------------ the lost
+
+
+def test_a_child_that_was_never_started_fails_after_a_minute(world, launched):
+    """A kill between the commit point and the launch leaves nobody else to say so."""
+    child = spawn(world, order())
+    assert not settle_lost(world, child)
+    assert collect(world)[0]["lost"] == 0
+    world.pass_s(LOST_AFTER_S + 1)
+    assert collect(world, dry_run=True)[0]["lost"] == 1
+    assert collect(world)[0]["lost"] == 1
+    assert workers(world)[child.id].status is WorkerStatus.FAILED
+    (message,) = results(world, named(world, "bob").id)
+    assert message.payload["error"] == "it was never started"
+
+
+def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, launched):
+    """Not before: it goes on without one."""
+    child = spawn(world, order())
+    process = subprocess.Popen(["sleep", "600"])
+    dead = subprocess.Popen(["sleep", "600"])
+    launch = launches.load(world.layout, child.id)
+    assert launch is not None
+    gone = world.identify(dead.pid)
+    dead.kill()
+    dead.wait()
+    launches.save(world.layout, launch._replace(launcher=gone, process=world.identify(process.pid)))
+    assert not settle_lost(world, child)
+    process.kill()
+    process.wait()
+    assert settle_lost(world, child)
+    assert not settle_lost(world, workers(world)[child.id])
+    (message,) = results(world, named(world, "bob").id)
+    assert "launcher" in message.payload["error"]
+
+
+# ------------------------------------------------------------------ a child with hooks
+
+
+def test_a_print_mode_child_is_registered_by_its_hooks_and_its_end_is_its_result(launched):
+    """Its prompt went by the launch, so the dispatch is settled unseen; the last Stop counts."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        world = parent.world
+        child = spawn(world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        seen = kid.start()
+        assert kid.worker == child.id
+        assert child.name in seen.text
+        assert "TASK" not in seen.text
+        assert world.status(str(child.dispatch_id)) == "consumed"
+        assert world.rules(str(child.dispatch_id))[-1] == "consumed:launch"
+        kid.prompt(text="TASK")
+        assert kid.events()[0]["trace_id"] == child.trace_id
+        kid.stop(last_assistant_message="first")
+        kid.stop(last_assistant_message="ANSWER", prompt_id="other")
+        assert not results(world, parent.worker)
+        kid.call("SessionEnd", reason="other")
+        (message,) = results(world, parent.worker)
+        assert (message.payload["summary"], message.payload["success"]) == ("ANSWER", True)
+        assert message.payload["events_replay_token"].startswith("vc1.")
+        assert "ANSWER" in parent.watch().text
+
+
+def test_a_print_mode_child_that_ends_in_an_api_error_has_failed(launched):
+    """The host's word for it is the error."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        kid.start()
+        kid.prompt(text="TASK")
+        kid.call("StopFailure", error="rate_limit")
+        kid.call("SessionEnd", reason="other")
+        (message,) = results(parent.world, parent.worker)
+        assert (message.payload["success"], message.payload["error"]) == (False, "rate_limit")
+
+
+def test_a_session_below_a_child_has_no_part_in_its_result(launched):
+    """It has the child's variable by inheritance, and is a worker of its own."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        kid.start()
+        below = make(attended=False, extra={"VYANE_WORKER": child.id})
+        below.start()
+        below.prompt()
+        below.stop(last_assistant_message="not mine to say")
+        below.call("SessionEnd", reason="other")
+        assert below.worker != child.id
+        assert not results(parent.world, parent.worker)

@@ -1,0 +1,68 @@
+"""`vyane spawn`: start a child that works on something and sends its result."""
+
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.send import read_text
+from vyane_cli.commands.state import state_of
+from vyane_cli.core.spawning import Order, Purpose
+from vyane_cli.operations.liveness import describe_worker
+from vyane_cli.operations.spawn import spawn
+from vyane_cli.render.human import Screen, safe
+
+
+def command(
+    context: typer.Context,
+    prompt: Annotated[
+        str, typer.Argument(help="What it shall do; `-` reads it from standard input.")
+    ],
+    parent: Annotated[
+        str, typer.Option(help="Worker that gets the result; else the one that runs this command.")
+    ] = "",
+    runtime: Annotated[
+        str, typer.Option(help="claude, or one of your [runtimes] in config.toml.")
+    ] = "claude",
+    name: Annotated[
+        str, typer.Option(help="Its name; else the parent's and words of the prompt.")
+    ] = "",
+    purpose: Annotated[
+        str, typer.Option(help="task-dispatch, research or verify.")
+    ] = Purpose.TASK_DISPATCH.value,
+    independent: Annotated[
+        bool, typer.Option("--independent", help="A cancel of the parent passes it by.")
+    ] = False,
+    block_parent: Annotated[
+        bool, typer.Option("--block-parent", help="The parent counts as blocked until the result.")
+    ] = False,
+    no_inherit_context: Annotated[
+        bool, typer.Option("--no-inherit-context", help="Tell it nothing of the parent's work.")
+    ] = False,
+    group: Annotated[str, typer.Option(help="A label of your own.")] = "",
+    cwd: Annotated[str, typer.Option(help="Its folder; else this one.")] = "",
+) -> None:
+    """Start a child worker. Its result comes to the parent as a message, and wakes it.
+
+    The child runs detached: it goes on when this command, and the session it runs in, have ended.
+    """
+    state = state_of(context)
+    order = Order(
+        read_text(prompt),
+        parent,
+        runtime,
+        name,
+        purpose,
+        independent,
+        block_parent,
+        not no_inherit_context,
+        group,
+        cwd,
+    )
+    child = spawn(state.runtime, order)
+    data: dict[str, Any] = describe_worker(state.runtime, child)
+
+    def human(screen: Screen) -> None:
+        screen.say(f"spawned {safe(child.name)} ({child.id}): its result comes as a message")
+        screen.say(f"vyane wait {child.id} waits for it, vyane logs {child.id} -f shows its output")
+
+    state.show(data, human)

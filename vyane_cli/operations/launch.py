@@ -1,0 +1,158 @@
+"""Launch: the small process beside a child that starts it, waits for it, and says how it ended.
+
+It is detached: it outlives the command that made it, and its host. What a kill of it leaves is a
+child that goes on; its hooks report for it, else `wait` and `gc` end it when its process is gone.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+
+from vyane_cli.core.calls import Event, HookCall, Reply
+from vyane_cli.core.results import Ending, Report
+from vyane_cli.errors import ConflictError, StorageError, VyaneError
+from vyane_cli.store import files, launches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
+"""How long the launcher waits before it tries again to send a result."""
+
+
+def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, str]) -> None:
+    """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
+
+    What it prints goes to the child's error log. StorageError when that cannot be opened.
+    """
+    layout = runtime.layout
+    files.make_directories(os.path.dirname(layout.errors(worker)))
+    command = [sys.executable, "-I", "-m", "vyane_cli.launcher", layout.root, worker]
+    log = _append_to(layout.errors(worker))
+    try:
+        middle = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=dict(environment),
+            start_new_session=True,
+        )
+        middle.wait()  # it forks at once, so that no host is above the child
+    except OSError as error:
+        raise StorageError(sys.executable, error) from error
+    finally:
+        os.close(log)
+
+
+def run(runtime: "Runtime", worker: str) -> None:
+    """Start the child, wait for it, send its result if nothing else did."""
+    layout = runtime.layout
+    launch = launches.load(layout, worker)
+    if launch is None or launch.launcher is not None:
+        return  # somebody else's, or a second launcher
+    launch = launch._replace(launcher=runtime.me())
+    launches.save(layout, launch)
+    try:
+        process = _start(runtime, launch)
+    except (OSError, StorageError) as error:
+        why = error.message if isinstance(error, StorageError) else error.strerror or str(error)
+        reason = f"it could not be started: {launch.command[0]}: {why}"
+        _patiently(lambda: _fail(runtime, worker, reason))
+        return
+    started = launch._replace(process=runtime.identify(process.pid))
+    _try(lambda: launches.save(layout, started))
+    if not launch.hooks:
+        _try(lambda: _register(runtime, started))
+    status = process.wait()
+    ended = started._replace(exit_status=status, ended_at=runtime.clock().at)
+    _try(lambda: launches.save(layout, ended))
+    from vyane_cli.operations.results import settle_exit
+
+    _patiently(lambda: settle_exit(runtime, ended, status))
+
+
+def _start(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[bytes]":
+    layout = runtime.layout
+    output = files.open_for_writing(layout.output(launch.worker))
+    errors = _append_to(layout.errors(launch.worker))
+    source = os.open(layout.prompt(launch.worker) if launch.stdin else os.devnull, os.O_RDONLY)
+    try:
+        return subprocess.Popen(
+            launch.command,
+            stdin=source,
+            stdout=output,
+            stderr=errors,
+            cwd=launch.cwd,
+            start_new_session=True,
+        )
+    finally:
+        for fd in (output, errors, source):
+            os.close(fd)
+
+
+def _append_to(path: str) -> int:
+    """A log that two processes write: each write goes to its end."""
+    os.close(files.open_for_writing(path))
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+
+def _register(runtime: "Runtime", launch: launches.Launch) -> None:
+    """A child without hooks: it has a session from here on, and its dispatch is settled."""
+    from vyane_cli.operations.tick import tick
+
+    host = runtime.host("generic")
+    assert host is not None
+    call = HookCall(
+        "generic",
+        Event.CALL,
+        "launch",
+        launch.session,
+        attended=False,
+        cwd=launch.cwd,
+        process=launch.process,
+        worker=launch.worker,
+    )
+    tick(runtime, call, host, _unheard, runtime.deadline(), rerun=True)
+
+
+def _unheard(reply: Reply) -> None:
+    raise OSError(32, "nobody reads it")
+
+
+def _fail(runtime: "Runtime", worker: str, reason: str) -> None:
+    from vyane_cli.operations.results import settle_child
+
+    try:
+        settle_child(runtime, worker, Report(Ending.ERROR, "", reason))
+    except ConflictError:
+        return
+
+
+def _try(action: "_Action") -> None:
+    """What may fail without harm to the child; the log says it."""
+    try:
+        action()
+    except VyaneError as error:
+        print(f"vyane: {error.message}", file=sys.stderr, flush=True)
+
+
+def _patiently(action: "_Action") -> None:
+    """A result must reach the parent: try again while the state cannot be written."""
+    for pause in (*PATIENCE_S, 0.0):
+        try:
+            action()
+            return
+        except VyaneError as error:
+            print(f"vyane: {error.message}", file=sys.stderr, flush=True)
+            time.sleep(pause)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Action = Callable[[], None]

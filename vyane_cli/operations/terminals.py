@@ -1,0 +1,78 @@
+"""A session's pane in tmux: proven to be the same pane and process, then exactly one Escape.
+
+Proof: the host process is there (boot, pid, start), the pane that was recorded when the session
+began still exists, its own process is the host or above it, it has the host's terminal, and the
+host is in the foreground there. Text typed at something else could approve it.
+"""
+
+import os
+import subprocess
+from typing import NamedTuple
+
+from vyane_cli.errors import RefusedError
+from vyane_cli.store import processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.core.sessions import HostSession
+
+PATIENCE_S = 5.0
+
+
+class Pane(NamedTuple):
+    """One pane of one tmux server."""
+
+    socket: str
+    id: str
+
+
+def prove_pane(session: "HostSession | None") -> Pane:
+    """The session's pane. RefusedError says what is missing; nothing was typed."""
+    if session is None or len(session.terminal) != 2:
+        raise _refused("its session has no recorded tmux pane")
+    if session.process is None or processes.is_present(session.process) is not True:
+        raise _refused("its process cannot be proven to be there")
+    pane = Pane(*session.terminal)
+    answer = _tmux(pane, "display-message", "-p", "-t", pane.id, "#{pane_pid} #{pane_tty}").split()
+    if len(answer) != 2 or not answer[0].isdecimal():
+        raise _refused(f"tmux knows no pane {pane.id} any more")
+    pid = session.process.pid
+    if int(answer[0]) not in (pid, *processes.ancestors(pid)):
+        raise _refused(f"pane {pane.id} runs another process now")
+    device, foreground = processes.terminal_of(pid)
+    try:
+        same = bool(device) and os.stat(answer[1]).st_rdev == device
+    except OSError:
+        same = False
+    if not same or not foreground:
+        raise _refused(f"something else is in the foreground of pane {pane.id}")
+    return pane
+
+
+def type_escape(session: "HostSession | None") -> None:
+    """Exactly one Escape to the session's pane, proven once more right before."""
+    pane = prove_pane(session)
+    _tmux(pane, "send-keys", "-t", pane.id, "Escape")
+
+
+def _tmux(pane: Pane, *words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["tmux", "-S", pane.socket, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        raise _refused(f"tmux does not answer for pane {pane.id}") from None
+    return done.stdout
+
+
+def _refused(reason: str) -> RefusedError:
+    return RefusedError(
+        f"no Escape was typed: {reason}",
+        slug="no_proof",
+        hint="without --interrupt tmux the next tool call is stopped instead",
+    )

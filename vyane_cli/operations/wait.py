@@ -1,0 +1,95 @@
+"""Wait: until children have ended, and with what. Looks only, but for what nobody else will end."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vyane_cli.core.messages import Message
+from vyane_cli.core.results import result_id
+from vyane_cli.core.workers import Worker, find_worker
+from vyane_cli.errors import NotFoundError, RefusedError, VyaneError
+from vyane_cli.operations.lookup import find_message
+from vyane_cli.operations.results import settle_lost
+from vyane_cli.store import registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+LOOK_S = 0.2
+LOST_S = 2.0
+"""How often it is looked whether a child's process is still there."""
+
+Progress = Callable[[int, int], object]
+
+
+def wait(
+    runtime: "Runtime",
+    who: Sequence[str],
+    *,
+    enough: int,
+    timeout_s: float,
+    progress: Progress = lambda done, whole: None,
+) -> list[dict[str, Any]]:
+    """Wait until `enough` of these workers have ended; what is known of each of them then.
+
+    RefusedError (`timed_out`) when the time runs out; nothing is changed by that.
+    """
+    listed = registry.Registry(runtime.layout).listing()
+    ids = list(dict.fromkeys(find_worker(one, listed).id for one in who))
+    enough = min(enough, len(ids))
+    end = time.monotonic() + timeout_s
+    looked = time.monotonic()
+    while True:
+        workers = registry.Registry(runtime.layout).workers
+        waiting = [workers[one] for one in ids if one in workers and not workers[one].final]
+        progress(len(ids) - len(waiting), len(ids))
+        if len(ids) - len(waiting) >= enough:
+            return [describe(runtime, workers.get(one), one) for one in ids]
+        now = time.monotonic()
+        if now >= end:
+            names = ", ".join(worker.name for worker in waiting[:5])
+            raise RefusedError(
+                f"after {timeout_s:.0f} s still at work: {names}",
+                slug="timed_out",
+                hint="the same command waits on; results arrive by themselves too",
+            )
+        if now - looked >= LOST_S:
+            looked = now
+            for worker in waiting:
+                _settle(runtime, worker)
+        time.sleep(min(LOOK_S, max(end - now, 0.0)))
+
+
+def _settle(runtime: "Runtime", worker: Worker) -> None:
+    try:
+        settle_lost(runtime, worker)
+    except VyaneError:
+        return  # a busy lock: the next look does it
+
+
+def describe(runtime: "Runtime", worker: Worker | None, worker_id: str) -> dict[str, Any]:
+    """A worker's end, as `wait --json` prints it; None: it is on no record any more."""
+    if worker is None:
+        return {"worker": worker_id, "name": None, "status": None, "success": None,
+                "message_id": None, "summary": None}  # fmt: skip
+    message = result_of(runtime, worker)
+    payload = message.payload if message is not None else {}
+    return {
+        "worker": worker.id,
+        "name": worker.name,
+        "status": str(worker.status),
+        "success": payload.get("success"),
+        "message_id": message.id if message is not None else None,
+        "summary": payload.get("summary") or payload.get("head"),
+    }
+
+
+def result_of(runtime: "Runtime", worker: Worker) -> Message | None:
+    """The task-result of a worker that has ended, if its parent was sent one."""
+    if not worker.final or not worker.dispatch_id:
+        return None
+    try:
+        return find_message(runtime, result_id(worker.dispatch_id)).message
+    except NotFoundError:
+        return None

@@ -1,0 +1,40 @@
+"""`queue/cancels/{operation}.json`: a cancel, frozen before anybody is told, and its outcomes.
+
+Writers: `cancel` alone; made and marked under the registry's lock. Commit point: the rename. A
+crash leaves the plan without its outcomes: the same command, or the same operation id, goes on.
+"""
+
+from __future__ import annotations
+
+from vyane_cli.core.cancels import Cancel, parse_cancel, render_cancel
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.store import document
+from vyane_cli.store.layout import Layout
+from vyane_cli.store.registry import listdir
+
+
+def load(layout: Layout, operation: str) -> Cancel | None:
+    """The cancel of this operation id; None when there is none."""
+    path = layout.cancel(operation)
+    data = document.load(path)
+    if data is None:
+        return None
+    try:
+        return parse_cancel(data)
+    except (TypeError, ValueError) as error:
+        raise CorruptStateError(path, f"not a cancel: {error}") from None
+
+
+def save(layout: Layout, cancel: Cancel) -> None:
+    """Keep a cancel, durably."""
+    document.save(layout.cancel(cancel.operation), render_cancel(cancel), layout.root)
+
+
+def unsettled(layout: Layout, root: str) -> Cancel | None:
+    """The cancel of this root that has not come to its end."""
+    for name in listdir(layout("queue", "cancels")):
+        if name.endswith(".json") and not name.startswith("."):
+            found = load(layout, name[: -len(".json")])
+            if found is not None and found.root == root and not found.settled:
+                return found
+    return None

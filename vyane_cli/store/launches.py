@@ -1,0 +1,126 @@
+"""`launches/`: how a child was started and what became of its process; and its long texts.
+
+Owner: the child. Writers: spawn before the registry names the child, then its launcher alone;
+the candidate is the Stop hook's. A crash leaves the old or the new document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+
+from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.values import NamedTuple
+from vyane_cli.errors import CorruptStateError, StorageError
+from vyane_cli.store import document, files
+from vyane_cli.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+OUTPUT_MAX_BYTES = 4 * 1024 * 1024
+"""Of a child's output so much, from the end, is its result."""
+
+
+class Launch(NamedTuple):
+    """One start of one child."""
+
+    worker: str
+    dispatch: str
+    command: tuple[str, ...]
+    cwd: str
+    session: str
+    hooks: bool
+    stdin: bool
+    """The prompt goes by standard input."""
+    at: float
+    launcher: Process | None = None
+    process: Process | None = None
+    exit_status: int | None = None
+    ended_at: float | None = None
+
+
+def save(layout: Layout, launch: Launch) -> None:
+    """Keep it, durably."""
+    data = launch._asdict()
+    data["command"] = list(launch.command)
+    for key in ("launcher", "process"):
+        data[key] = data[key]._asdict() if data[key] is not None else None
+    document.save(layout.launch(launch.worker), data, layout.root)
+
+
+def load(layout: Layout, worker: str) -> Launch | None:
+    """The launch of a worker; None when it was not spawned."""
+    path = layout.launch(worker)
+    data = document.load(path)
+    if data is None:
+        return None
+    try:
+        known = {key: data[key] for key in Launch._fields if key in data}
+        known["command"] = tuple(known["command"])
+        known["launcher"] = parse_process(known.get("launcher"))
+        known["process"] = parse_process(known.get("process"))
+        return Launch(**known)
+    except (KeyError, TypeError) as error:
+        raise CorruptStateError(path, f"not a launch: {error}") from None
+
+
+def save_prompt(layout: Layout, worker: str, text: str) -> None:
+    """Keep what the child is asked, durably."""
+    path = layout.prompt(worker)
+    files.make_directories(os.path.dirname(path))
+    files.replace(path, text.encode("utf-8", "replace"))
+
+
+def save_candidate(layout: Layout, worker: str, report: Mapping[str, Any]) -> None:
+    """Keep the last answer of a child that still runs."""
+    document.save(layout.candidate(worker), report, layout.root)
+
+
+def load_candidate(layout: Layout, worker: str) -> Mapping[str, Any] | None:
+    """The last answer, None when there is none that can be read."""
+    try:
+        return document.load(layout.candidate(worker))
+    except CorruptStateError:
+        return None
+
+
+def read_output(path: str) -> str:
+    """What a child printed; of a long output the end."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - OUTPUT_MAX_BYTES, 0))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def keep_blob(layout: Layout, digest: str, text: str) -> None:
+    """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file."""
+    path = layout.blob(digest)
+    if os.path.exists(path):
+        return
+    files.make_directories(os.path.dirname(path))
+    files.replace(path, text.encode("utf-8", "replace"))
+    try:
+        files.sync_directories(path, layout.root)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def read_blob(layout: Layout, digest: str) -> str | None:
+    """The text of a blob; None when it is gone. CorruptStateError when it is another text."""
+    path = layout.blob(digest)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(path, error) from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise CorruptStateError(path, "it is not the text of its name")
+    return data.decode("utf-8", "replace")
