@@ -151,14 +151,14 @@ def test_a_child_that_fails_says_how(world, script, error):
 @pytest.mark.parametrize(
     "words, status, code",
     [
-        (("x",), 2, "invalid-input"),
-        (("x", "--parent", "nobody"), 3, "not-found"),
-        (("", "--parent", "bob"), 2, "invalid-input"),
+        (("x",), 2, "invalid_input"),
+        (("x", "--parent", "nobody"), 3, "not_found"),
+        (("", "--parent", "bob"), 2, "invalid_input"),
         (("x", "--parent", "bob", "--runtime", "nope"), 2, "unknown_runtime"),
-        (("x", "--parent", "bob", "--purpose", "foo"), 2, "invalid-input"),
+        (("x", "--parent", "bob", "--purpose", "foo"), 2, "invalid_input"),
         (("x", "--parent", "bob", "--name", "bob", "--runtime", "sh"), 4, "conflict"),
-        (("x", "--parent", "bob", "--name", "all"), 2, "invalid-input"),
-        (("x", "--parent", "bob", "--cwd", "/no/such/folder"), 2, "invalid-input"),
+        (("x", "--parent", "bob", "--name", "all"), 2, "invalid_input"),
+        (("x", "--parent", "bob", "--cwd", "/no/such/folder"), 2, "invalid_input"),
     ],
 )
 def test_a_spawn_that_makes_no_sense_is_refused_and_nothing_is_stored(world, words, status, code):
@@ -224,10 +224,10 @@ def test_a_child_may_say_that_it_will_be_silent(world):
     [
         (("--result", "x"), 4, "no_dispatch"),
         (("--progress", "x"), 4, "no_dispatch"),
-        ((), 2, "invalid-input"),
-        (("--failed",), 2, "invalid-input"),
-        (("--result", "x", "--progress", "y"), 2, "invalid-input"),
-        (("--long-running", "soon"), 2, "invalid-input"),
+        ((), 2, "invalid_input"),
+        (("--failed",), 2, "invalid_input"),
+        (("--result", "x", "--progress", "y"), 2, "invalid_input"),
+        (("--long-running", "soon"), 2, "invalid_input"),
     ],
 )
 def test_a_report_that_makes_no_sense_is_refused(world, words, status, code):
