@@ -258,6 +258,33 @@ def world_session(world: World, child: Worker) -> Any:
     return HostSession("s-1", "claude-code", child.id, child.name, child.logical_session_id)
 
 
+def test_when_the_parent_is_over_the_nearest_ancestor_that_is_not_gets_the_result_too(
+    world, launched
+):
+    """Else a child of a child that has reported would speak to nobody."""
+    child = spawn(world, order(name="kid"))
+    below = spawn(world, Order("more", "kid", cwd="/tmp"))
+    lowest = spawn(world, Order("most", below.id, cwd="/tmp"))
+    for one in (child, below, lowest):
+        settle_child(world, one.id, Report(Ending.SUCCESS, f"done {one.id}"))
+    said = [message.payload["summary"] for message in results(world, named(world, "bob").id)]
+    assert said == [f"done {one.id}" for one in (child, below, lowest)]
+    assert len(results(world, child.id)) == len(results(world, below.id)) == 1
+
+
+def test_an_orphan_that_fails_has_failed_and_was_not_cancelled(world, launched):
+    """The field that names its dead parent is that of a cancel too."""
+    child = spawn(world, order())
+    listed = registry.Registry(world.layout)
+    marked = listed.workers[child.id]._replace(
+        cancel_propagated_from="w-bob", status=WorkerStatus.INTERRUPTED
+    )
+    listed.put(marked)
+    listed.save()
+    settled = settle_child(world, child.id, Report(Ending.ERROR, "", "no luck"))
+    assert settled.child.status is WorkerStatus.FAILED
+
+
 # ------------------------------------------------------------------ the lost
 
 
