@@ -14,7 +14,7 @@ from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.errors import ConflictError
+from vyane_cli.errors import ConflictError, StorageError
 from vyane_cli.operations import spawn as spawning
 from vyane_cli.operations.gc import collect
 from vyane_cli.operations.init import initialise
@@ -149,6 +149,17 @@ def test_twenty_spawns_at_once_lose_no_child(world):
     assert names == {"bob / same", *(f"bob / same-{n}" for n in range(2, 21))}
     spawned = world.events(named(world, "bob").logical_session_id)
     assert sorted(e["payload"]["worker"] for e in spawned) == sorted(made)
+
+
+def test_a_child_whose_launcher_cannot_be_started_has_failed_at_once(world, monkeypatch):
+    """The command fails, and the parent is told as by any result."""
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(StorageError):
+        spawn(world, order(name="kid"))
+    child = named(world, "kid")
+    assert child.status is WorkerStatus.FAILED
+    assert "could not be started" in str(child.failure_reason)
+    assert len(results(world, named(world, "bob").id)) == 1
 
 
 def test_a_child_of_an_ended_parent_or_with_a_taken_name_is_refused(world, launched):
