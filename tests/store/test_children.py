@@ -24,6 +24,7 @@ from vyane_cli.operations.results import (
     keep_candidate,
     settle_at_end,
     settle_child,
+    settle_exit,
     settle_lost,
 )
 from vyane_cli.operations.spawn import spawn
@@ -374,6 +375,28 @@ def test_a_print_mode_child_that_ends_in_an_api_error_has_failed(launched):
         kid.call("SessionEnd", reason="other")
         (message,) = results(parent.world, parent.worker)
         assert (message.payload["success"], message.payload["error"]) == (False, "rate_limit")
+
+
+def test_a_print_mode_child_that_is_broken_off_in_a_later_turn_is_not_taken_at_its_word(launched):
+    """Its end in the middle of a turn sends nothing: the exit status says what that was."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        world = parent.world
+        child = spawn(world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        kid.start()
+        kid.prompt(text="TASK")
+        kid.stop(last_assistant_message="first")
+        kid.prompt(text="more")
+        kid.call("SessionEnd", reason="other")
+        assert not results(world, parent.worker)
+        launch = launches.load(world.layout, child.id)
+        assert launch is not None
+        settle_exit(world, launch, 143)
+        (message,) = results(world, parent.worker)
+        assert message.payload["error"] == "it exited with status 143"
+        assert message.payload["summary"].endswith("\n\nfirst")
 
 
 def test_a_session_below_a_child_has_no_part_in_its_result(launched):
