@@ -324,6 +324,8 @@ def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, lau
     dead.kill()
     dead.wait()
     launches.save(world.layout, launch._replace(launcher=gone, process=world.identify(process.pid)))
+    Path(world.layout.output(child.id)).parent.mkdir(exist_ok=True)
+    Path(world.layout.output(child.id)).write_text("half of it\n")
     assert not settle_lost(world, child)
     process.kill()
     process.wait()
@@ -331,6 +333,7 @@ def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, lau
     assert not settle_lost(world, workers(world)[child.id])
     (message,) = results(world, named(world, "bob").id)
     assert "launcher" in message.payload["error"]
+    assert message.payload["summary"].endswith("\n\nhalf of it")
 
 
 # ------------------------------------------------------------------ a child with hooks

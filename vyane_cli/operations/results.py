@@ -212,7 +212,9 @@ def settle_lost(runtime: "Runtime", worker: Worker) -> bool:
             error = "its process is gone, and so is the launcher that waited for it"
             if launch.launcher is None:
                 error = "it was never started"
-            settle_child(runtime, worker.id, candidate or Report(Ending.ERROR, "", error))
+            said = candidate.text if candidate is not None else ""
+            said = said or launches.read_output(runtime.layout.output(worker.id))
+            settle_child(runtime, worker.id, Report(Ending.ERROR, said, error))
     except ConflictError:
         return False
     return True
