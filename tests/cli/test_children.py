@@ -269,6 +269,7 @@ def test_waiting_for_any_ends_with_the_first_and_for_all_with_the_last(world):
     assert [row["status"] for row in rows if row["worker"] == quick] == ["COMPLETED"]
     ran = vyane(world.layout.root, "wait", slow, quick, "--timeout", "1s", "--json")
     assert (ran.status, json.loads(ran.err)["error"]["code"]) == (5, "timed_out")
+    assert (workers(world)[slow]["status"], workers(world)[slow]["liveness"]) == ("RUNNING", "busy")
     (Path(world.layout.root).parent / "go").touch()
     rows = wait(world, slow, quick, "--all")
     assert [row["summary"] for row in rows] == ["slow", "quick"]

@@ -14,7 +14,7 @@ from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.errors import ConflictError
+from vyane_cli.errors import ConflictError, StorageError
 from vyane_cli.operations import spawn as spawning
 from vyane_cli.operations.gc import collect
 from vyane_cli.operations.init import initialise
@@ -24,6 +24,7 @@ from vyane_cli.operations.results import (
     keep_candidate,
     settle_at_end,
     settle_child,
+    settle_exit,
     settle_lost,
 )
 from vyane_cli.operations.spawn import spawn
@@ -151,6 +152,17 @@ def test_twenty_spawns_at_once_lose_no_child(world):
     assert sorted(e["payload"]["worker"] for e in spawned) == sorted(made)
 
 
+def test_a_child_whose_launcher_cannot_be_started_has_failed_at_once(world, monkeypatch):
+    """The command fails, and the parent is told as by any result."""
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(StorageError):
+        spawn(world, order(name="kid"))
+    child = named(world, "kid")
+    assert child.status is WorkerStatus.FAILED
+    assert "could not be started" in str(child.failure_reason)
+    assert len(results(world, named(world, "bob").id)) == 1
+
+
 def test_a_child_of_an_ended_parent_or_with_a_taken_name_is_refused(world, launched):
     """And nothing is stored."""
     child = spawn(world, order(name="kid"))
@@ -258,6 +270,33 @@ def world_session(world: World, child: Worker) -> Any:
     return HostSession("s-1", "claude-code", child.id, child.name, child.logical_session_id)
 
 
+def test_when_the_parent_is_over_the_nearest_ancestor_that_is_not_gets_the_result_too(
+    world, launched
+):
+    """Else a child of a child that has reported would speak to nobody."""
+    child = spawn(world, order(name="kid"))
+    below = spawn(world, Order("more", "kid", cwd="/tmp"))
+    lowest = spawn(world, Order("most", below.id, cwd="/tmp"))
+    for one in (child, below, lowest):
+        settle_child(world, one.id, Report(Ending.SUCCESS, f"done {one.id}"))
+    said = [message.payload["summary"] for message in results(world, named(world, "bob").id)]
+    assert said == [f"done {one.id}" for one in (child, below, lowest)]
+    assert len(results(world, child.id)) == len(results(world, below.id)) == 1
+
+
+def test_an_orphan_that_fails_has_failed_and_was_not_cancelled(world, launched):
+    """The field that names its dead parent is that of a cancel too."""
+    child = spawn(world, order())
+    listed = registry.Registry(world.layout)
+    marked = listed.workers[child.id]._replace(
+        cancel_propagated_from="w-bob", status=WorkerStatus.INTERRUPTED
+    )
+    listed.put(marked)
+    listed.save()
+    settled = settle_child(world, child.id, Report(Ending.ERROR, "", "no luck"))
+    assert settled.child.status is WorkerStatus.FAILED
+
+
 # ------------------------------------------------------------------ the lost
 
 
@@ -285,6 +324,8 @@ def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, lau
     dead.kill()
     dead.wait()
     launches.save(world.layout, launch._replace(launcher=gone, process=world.identify(process.pid)))
+    Path(world.layout.output(child.id)).parent.mkdir(exist_ok=True)
+    Path(world.layout.output(child.id)).write_text("half of it\n")
     assert not settle_lost(world, child)
     process.kill()
     process.wait()
@@ -292,6 +333,7 @@ def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, lau
     assert not settle_lost(world, workers(world)[child.id])
     (message,) = results(world, named(world, "bob").id)
     assert "launcher" in message.payload["error"]
+    assert message.payload["summary"].endswith("\n\nhalf of it")
 
 
 # ------------------------------------------------------------------ a child with hooks
@@ -336,6 +378,28 @@ def test_a_print_mode_child_that_ends_in_an_api_error_has_failed(launched):
         kid.call("SessionEnd", reason="other")
         (message,) = results(parent.world, parent.worker)
         assert (message.payload["success"], message.payload["error"]) == (False, "rate_limit")
+
+
+def test_a_print_mode_child_that_is_broken_off_in_a_later_turn_is_not_taken_at_its_word(launched):
+    """Its end in the middle of a turn sends nothing: the exit status says what that was."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        world = parent.world
+        child = spawn(world, Order("TASK", parent.worker, cwd="/tmp"))
+        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        kid.start()
+        kid.prompt(text="TASK")
+        kid.stop(last_assistant_message="first")
+        kid.prompt(text="more")
+        kid.call("SessionEnd", reason="other")
+        assert not results(world, parent.worker)
+        launch = launches.load(world.layout, child.id)
+        assert launch is not None
+        settle_exit(world, launch, 143)
+        (message,) = results(world, parent.worker)
+        assert message.payload["error"] == "it exited with status 143"
+        assert message.payload["summary"].endswith("\n\nfirst")
 
 
 def test_a_session_below_a_child_has_no_part_in_its_result(launched):

@@ -128,7 +128,8 @@ def test_a_session_that_a_person_opened_is_stopped_and_stays_theirs():
     """Only one that is gone, or that somebody spawned, is KILLED."""
     worker = Worker("w", "w", "claude_cli", "vs-w", status=WorkerStatus.IDLE)
 
-    assert mark_settled(worker, Outcome.STOPPED, 1.0) == worker
+    asked = worker._replace(cancel_propagated_from="w")
+    assert mark_settled(asked, Outcome.STOPPED, 1.0) == worker
     assert mark_settled(worker, Outcome.GONE, 1.0).status is WorkerStatus.KILLED
     child = worker._replace(parent_worker_id="p")
     assert mark_settled(child, Outcome.STOPPED, 1.0).status is WorkerStatus.KILLED

@@ -128,8 +128,10 @@ def mark_asked(worker: Worker, cancel: Cancel) -> Worker:
 def mark_settled(worker: Worker, outcome: Outcome, at: float) -> Worker:
     """The worker after its outcome: KILLED when it is gone, or when it was somebody's child.
 
-    A session that a person opened is stopped and stays theirs.
+    A session that a person opened is stopped and stays theirs: what it does next is no part of it.
     """
+    if outcome is Outcome.STOPPED and not worker.parent_worker_id:
+        return worker._replace(cancel_propagated_from=None)
     ends = outcome is Outcome.GONE or (outcome is Outcome.STOPPED and worker.parent_worker_id)
     if not ends or WorkerStatus.KILLED not in TRANSITIONS[worker.status]:
         return worker

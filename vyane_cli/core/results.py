@@ -97,9 +97,12 @@ def plan_result(report: Report, cursor: str = "") -> PlannedResult:
     return PlannedResult({**payload, "head": head_of(text), "summary_ref": reference}, digest, text)
 
 
-def result_id(dispatch: str) -> str:
-    """The id of the one result of a dispatch: two senders of it send the same message."""
-    entropy = hashlib.sha256(f"result of {dispatch}".encode()).digest()
+def result_id(dispatch: str, heir: str = "") -> str:
+    """The id of the one result of a dispatch: two senders of it send the same message.
+
+    `heir`: the worker that gets a copy, because the parent is over.
+    """
+    entropy = hashlib.sha256(f"result of {dispatch} {heir}".encode()).digest()
     return ids.render_ulid(ids.parse_ulid(dispatch) >> 80, entropy)
 
 

@@ -171,11 +171,11 @@ def _freeze(runtime: "Runtime", asked: Cancel) -> tuple[Cancel, bool]:
 
 
 def _mark_asked(runtime: "Runtime", plan: Cancel) -> None:
-    """Each member's record names the cancel. Under the registry's lock."""
+    """The record of each member that is not settled names the cancel. Under the registry's lock."""
     workers = registry.Registry(runtime.layout)
     changed = False
-    for member in plan.messages:
-        worker = workers.workers.get(member)
+    for member, outcome in plan.outcomes.items():
+        worker = workers.workers.get(member) if outcome == Outcome.UNKNOWN else None
         if worker is not None and not worker.final and not worker.cancel_propagated_from:
             workers.put(mark_asked(worker, plan))
             changed = True

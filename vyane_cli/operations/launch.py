@@ -26,7 +26,7 @@ PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
 def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, str]) -> None:
     """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
 
-    What it prints goes to the child's error log. StorageError when that cannot be opened.
+    What it prints goes to the child's error log. StorageError when it could not be started.
     """
     layout = runtime.layout
     files.make_directories(os.path.dirname(layout.errors(worker)))
@@ -42,7 +42,8 @@ def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, st
             env=dict(environment),
             start_new_session=True,
         )
-        middle.wait()  # it forks at once, so that no host is above the child
+        if middle.wait():  # it forks at once, so that no host is above the child
+            raise ChildProcessError(10, "the launcher did not start")
     except OSError as error:
         raise StorageError(sys.executable, error) from error
     finally:

@@ -52,7 +52,9 @@ def look(runtime: "Runtime", worker: Worker) -> Look:
         and session.process is not None
         and host.says_idle(session.config_dir, session.process.pid, session.id, turn.at)
     )
-    evidence = Evidence(bool(session.ended), present, turn is not None, idle)
+    # a spawned program without hooks records no turns: it works for as long as it is there
+    works = session.host == "generic" and not session.attended and not worker.final
+    evidence = Evidence(bool(session.ended), present, turn is not None or works, idle)
     liveness = decide_liveness(evidence)
     return Look(
         liveness,

@@ -5,6 +5,7 @@ with the child's final state. A kill between the two leaves a child that is not 
 settles it next finds the message stored, and stores no second one.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from vyane_cli.core.cursors import render_cursor
@@ -58,9 +59,14 @@ def settle_child(runtime: "Runtime", worker_id: str, report: Report) -> Settled:
             raise NotFoundError("worker", worker_id)
         check_reportable(child)
         parent = workers.workers.get(child.parent_worker_id or "")
-        if child.cancel_propagated_from and report.ending is not Ending.SUCCESS:
+        orphan = child.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
+        failed = report.ending is not Ending.SUCCESS
+        if child.cancel_propagated_from and failed and not orphan:
             report = Report(Ending.CANCELLED, report.text, CANCELLED)
         message = _send(runtime, child, parent, report) if parent is not None else None
+        heir = find_heir(child, workers.workers)
+        if heir is not None and heir is not parent:
+            _send(runtime, child, heir, report)
         clock = runtime.clock()
         ended = child._replace(
             status=_final(child.status, STATUS_OF[report.ending]),
@@ -102,14 +108,27 @@ def _final(before: WorkerStatus, after: WorkerStatus) -> WorkerStatus:
     return check_transition(before, after)
 
 
+def find_heir(child: Worker, workers: Mapping[str, Worker]) -> Worker | None:
+    """The nearest ancestor that is not over: the parent, if it is one itself."""
+    seen = {child.id}
+    above = workers.get(child.parent_worker_id or "")
+    while above is not None and above.id not in seen:
+        if not above.final and above.status is not WorkerStatus.RELEASED:
+            return above
+        seen.add(above.id)
+        above = workers.get(above.parent_worker_id or "")
+    return None
+
+
 def _send(runtime: "Runtime", child: Worker, parent: Worker, report: Report) -> Message:
+    """One copy, for the parent or for the one that reads in its place."""
     layout, clock = runtime.layout, runtime.clock()
     dispatch = child.dispatch_id or ""
     planned = plan_result(report, _cursor(runtime, child))
     if planned.digest:
         launches.keep_blob(layout, planned.digest, planned.overflow)
     message = Message(
-        result_id(dispatch),
+        result_id(dispatch, "" if parent.id == child.parent_worker_id else parent.id),
         clock.at,
         TTL_S,
         FromKind.WORKER,
@@ -193,7 +212,9 @@ def settle_lost(runtime: "Runtime", worker: Worker) -> bool:
             error = "its process is gone, and so is the launcher that waited for it"
             if launch.launcher is None:
                 error = "it was never started"
-            settle_child(runtime, worker.id, candidate or Report(Ending.ERROR, "", error))
+            said = candidate.text if candidate is not None else ""
+            said = said or launches.read_output(runtime.layout.output(worker.id))
+            settle_child(runtime, worker.id, Report(Ending.ERROR, said, error))
     except ConflictError:
         return False
     return True

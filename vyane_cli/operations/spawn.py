@@ -12,6 +12,7 @@ from vyane_cli.core import turns
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.ids import logical_session_id, span_id, worker_id
 from vyane_cli.core.messages import FromKind
+from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.runtimes import (
     ChildRuntime,
     child_environment,
@@ -32,7 +33,7 @@ from vyane_cli.core.spawning import (
 )
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker, find_worker
-from vyane_cli.errors import ConflictError, InvalidInputError, VyaneError
+from vyane_cli.errors import ConflictError, InvalidInputError, StorageError, VyaneError
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.launch import start_launcher
 from vyane_cli.operations.register import check_name
@@ -66,8 +67,23 @@ def spawn(runtime: "Runtime", order: Order) -> Worker:
     environment = child_environment(
         runtime.environ, child_runtime, runtime.layout.root, plan.child.id
     )
-    start_launcher(runtime, plan.child.id, environment)
+    try:
+        start_launcher(runtime, plan.child.id, environment)
+    except StorageError as error:
+        _fail(runtime, plan.child.id, error.message)
+        raise
     return plan.child
+
+
+def _fail(runtime: "Runtime", child: str, reason: str) -> None:
+    """Nothing runs that would say so: the child has failed. If that fails too, `gc` does it."""
+    from vyane_cli.operations.results import settle_child
+
+    report = Report(Ending.ERROR, "", f"it could not be started: {reason}")
+    try:
+        settle_child(runtime, child, report)
+    except VyaneError:
+        return
 
 
 def find_parent(runtime: "Runtime", who: str) -> str:

@@ -392,7 +392,8 @@ def _afterwards(
         keep_candidate(runtime, session, call.result, call.error)
     if call.event is Event.SESSION_END:
         end_session(runtime, session, call.source, deadline)
-        if spawned:
+        broken = any(event.kind is EventKind.TURN_FINISHED for event in plan.transition.events)
+        if spawned and not broken:  # else its exit status says what that was: the launcher's part
             from vyane_cli.operations.results import settle_at_end
 
             settle_at_end(runtime, session)

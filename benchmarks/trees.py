@@ -1,0 +1,55 @@
+"""What a tree of workers costs, for each worker in it: to show it, and to cancel it."""
+
+import time
+from collections.abc import Iterator
+
+from benchmarks.bench import Bench
+from benchmarks.homes import PERSON, Home
+from benchmarks.measure import Series
+from benchmarks.report import Goal, Row, row
+from vyane_cli.core.cancels import Outcome
+from vyane_cli.operations.cancel import cancel
+from vyane_cli.operations.topology import topology
+from vyane_cli.runtime import accelerate
+from vyane_cli.store import registry
+
+TREE_GOAL = Goal(1.5)
+CHILDREN = 10
+
+
+def tree(bench: Bench) -> Iterator[Row]:
+    """1,000 workers in one tree, against 100: in process, for each worker."""
+    accelerate()
+    small, large = bench.size(100, 10), bench.size(1000, 50)
+    shown: dict[int, list[float]] = {small: [], large: []}
+    cancelled: dict[int, list[float]] = {small: [], large: []}
+    for _ in range(bench.size(2, 1)):  # each flush of each cancel is a real one
+        for size in (small, large):
+            with bench.home(size) as home:
+                root = _grow(home)
+                began = time.monotonic()
+                topology(home.runtime, root)
+                shown[size].append((time.monotonic() - began) * 1000 / size)
+                began = time.monotonic()
+                done = cancel(home.runtime, root, wait_s=0, speaker=PERSON)
+                cancelled[size].append((time.monotonic() - began) * 1000 / size)
+                outcomes = list(done.cancel.outcomes.values())
+                if outcomes != [Outcome.GONE] * size:
+                    raise RuntimeError("a worker of the tree was not reached")
+    name = f"{small:,} workers"
+    for what, found in (("topology", shown), ("cancel", cancelled)):
+        series = {size: Series(tuple(values)) for size, values in found.items()}
+        text = f"{what} of {large:,} workers, each"
+        yield row(text, series[large], "ms", series[small], name, TREE_GOAL)
+
+
+def _grow(home: Home) -> str:
+    """Link the workers of a home to one tree; the id of its root."""
+    book = registry.Registry(home.runtime.layout)
+    ids = [worker.id for worker in book.listing()]
+    for number, worker in enumerate(book.listing()):
+        parent = ids[(number - 1) // CHILDREN] if number else None
+        below = ids[CHILDREN * number + 1 : CHILDREN * (number + 1) + 1]
+        book.put(worker._replace(parent_worker_id=parent, children_worker_ids=tuple(below)))
+    book.save()
+    return ids[0]
