@@ -8,7 +8,8 @@ HOSTS_WITH_HOOKS = ("claude-code",)
 def main() -> None:
     """The command `vyane`."""
     words = sys.argv[1:]
-    if "tick" in words and "--dry-run" not in words and _host(words) in HOSTS_WITH_HOOKS:
+    asks = {"--dry-run", "--help", "-h"} & set(words)
+    if _command(words) == "tick" and not asks and _host(words) in HOSTS_WITH_HOOKS:
         from vyane_cli import hook
 
         hook.main(words)
@@ -17,13 +18,23 @@ def main() -> None:
     people()
 
 
+def _command(words: list[str]) -> str:
+    """The first word that is no global option."""
+    waiting = False
+    for word in words:
+        if not (waiting or word.startswith("-")):
+            return word
+        waiting = word == "--home" and not waiting
+    return ""
+
+
 def _host(words: list[str]) -> str:
     for position, word in enumerate(words):
         if word == "--host":
-            return words[position + 1] if position + 1 < len(words) else ""
+            return words[position + 1] if position + 1 < len(words) else HOSTS_WITH_HOOKS[0]
         if word.startswith("--host="):
             return word[len("--host=") :]
-    return ""
+    return HOSTS_WITH_HOOKS[0]
 
 
 if __name__ == "__main__":

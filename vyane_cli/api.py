@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 
 from vyane_cli.core.calls import Trigger
 from vyane_cli.core.events import EventKind, Outcome
+from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
 from vyane_cli.operations.watch import Mode, check_watch, watch
@@ -119,7 +120,8 @@ class Vyane:
             ),
         )
         first = sent.message
-        return Message(first.id, "pending", first.to_id, str(first.lane), sent.repeated)
+        facts = state_of_message(self.runtime, first, stored_before=sent.repeated)
+        return Message(first.id, facts["status"], first.to_id, str(first.lane), sent.repeated)
 
     def history(
         self,

@@ -40,6 +40,7 @@ class Model:
         self.open: str | None = None
         self.tools: set[str] = set()
         self.known: list[str] = []
+        self.last: str | None = None
 
     def take(self, facts: list[Fact]) -> None:
         for fact in facts:
@@ -49,7 +50,7 @@ class Model:
                 if fact[1] and fact[1] not in self.known:
                     self.known = [*self.known, fact[1]][-REMEMBERED:]
             elif fact[0] == "finished":
-                self.open = None
+                self.last, self.open = self.open, None
             elif fact[0] == "tool":
                 self.tools.add(fact[1])
 
@@ -58,7 +59,8 @@ class Model:
         if event is Event.SESSION_END:
             return [("finished", "interrupted", "process_exit")] if self.open is not None else []
         same = self.open is not None and bool(turn) and self.open == turn
-        if turn and turn in self.known and not same:
+        follows = self.open is None and turn == self.last and event in (Event.TOOL, Event.BATCH)
+        if turn and turn in self.known and not (same or follows):
             return []  # late: an id that is known and not of the open turn
         facts: list[Fact] = []
         anew = (bool(turn) and not same) or (not turn and event is Event.PROMPT)

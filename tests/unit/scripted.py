@@ -25,8 +25,9 @@ from vyane_cli.core.ticking import (
     plan_settle,
     plan_tick,
     plan_unshown,
+    settle_turn,
 )
-from vyane_cli.core.turns import Clock, TimelineHead
+from vyane_cli.core.turns import Clock, TimelineHead, Transition
 
 NAMES = (
     "introduction message reply redelivered takeover decision no-step deny-takeover deny-batch"
@@ -171,6 +172,9 @@ class Scripted:
     def settle(self, showing: Showing, *, shown: bool = True) -> None:
         planned = plan_settle if shown else plan_unshown
         self.apply(planned(self.head, showing, self.clock))
+        state = settle_turn(Transition(self.timeline), showing, self.clock, shown=shown)
+        self.timeline = state.head
+        self.events += state.events
 
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:

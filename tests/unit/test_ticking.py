@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.scripted import HOST, ME, Scripted, message, said
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
 from vyane_cli.core.gating import Limits
-from vyane_cli.core.mailbox import Op, Stage
+from vyane_cli.core.mailbox import Head, Mailbox, Op, Stage
 from vyane_cli.core.messages import FromKind, Kind, Lane, Status, ToKind
 from vyane_cli.core.ticking import UNTURNED, Moment, moment_of, plan_tick
 
@@ -850,8 +850,35 @@ def test_a_cancelled_turn_ends_the_takeover_that_it_carried(one):
     one.say(kind=Kind.CANCEL, from_kind=HUMAN)
     one.tool()
     one.batch()
+    one.prompt()
 
     assert consumed(one) == [mail]
+
+
+def test_a_cancel_that_could_not_be_told_is_not_settled(one):
+    """The host goes on: the turn is open, and the next batch ends it."""
+    one.prompt()
+    mail = one.say("enough", kind=Kind.CANCEL, from_kind=HUMAN)
+    one.tool()
+    one.batch(fails=True)
+    assert one.outcomes() == []
+    assert one.status(mail) == "pending"
+
+    assert one.batch().reply.stop == "enough"
+    assert one.outcomes() == ["cancelled/cancel_requested"]
+
+
+def test_mail_to_the_logical_session_passes_the_same_gates(one):
+    """Its records lie in another file; the head is in the worker's own."""
+    one.boxes.append(Mailbox(Head()))
+    first, second = (one.put(message(n, f"n {n}"), box=1).id for n in (900, 901))
+    one.watch()
+    assert one.head.handshake is not None
+    assert one.head.handshake.id == first
+    one.watch()
+
+    assert one.shown == [first]
+    assert one.status(second) == "pending"
 
 
 def test_a_cancel_denies_the_tools_and_ends_the_turn_at_the_batch(one):
@@ -1214,3 +1241,29 @@ def test_a_claim_names_its_process_and_guard(one):
 
     assert claim.by == ME
     assert claim.guard == 77
+
+
+def test_a_turn_that_another_stop_hook_lets_go_on_is_followed(one):
+    """The host keeps its id: its tools take mail and takeovers, and its Stop ends it."""
+    one.prompt()
+    one.stop()
+    assert one.outcomes() == ["success"]
+    mail = one.say("hello")
+    one.batch()
+    assert one.shown == [mail]
+    order = one.say("stop", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    assert one.tool().reply.deny
+    assert one.shown == [mail, order]
+    one.batch()
+    one.stop(stop_active=True)
+
+    assert one.outcomes() == ["success", "success"]
+
+
+def test_a_stop_that_is_the_same_stop_ends_nothing_twice(one):
+    """Three byte-equal hooks of one Stop: one terminal."""
+    one.prompt()
+    for _ in range(3):
+        one.stop(digest="same", stop_active=True)
+
+    assert one.outcomes() == ["success"]

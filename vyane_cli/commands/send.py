@@ -8,6 +8,7 @@ import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.durations import parse_duration_s
+from vyane_cli.core.messages import Kind
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.once import Sent
@@ -39,13 +40,16 @@ def command(
     ] = "",
     text: Annotated[str, typer.Argument(help="The text; `-` reads it from standard input.")] = "",
     kind: Annotated[
-        str, typer.Option(help="What it asks for: `vyane describe` lists the kinds.")
-    ] = "context-inject",
+        str,
+        typer.Option(
+            help="What it asks for; context-inject if not given. `vyane describe` lists all."
+        ),
+    ] = "",
     payload: Annotated[
         str, typer.Option(help="A JSON object instead of, or beside, the text.")
     ] = "",
     from_json: Annotated[
-        str, typer.Option(help="A whole message as JSON: a file, or `-` for standard input.")
+        str, typer.Option(help="A message as JSON: a file, or `-`. Options given beside it win.")
     ] = "",
     summary: Annotated[
         str | None, typer.Option(help="One line for lists; else the text's first line.")
@@ -70,12 +74,25 @@ def command(
     """
     state = state_of(context)
     if from_json:
-        draft = parse_body(_read(from_json), {"to": to} if to else {})
+        given = {
+            "to": to,
+            "text": read_text(text),
+            "kind": kind,
+            "payload": parse_object("payload", payload) if payload else None,
+            "summary": summary,
+            "ttl_seconds": parse_duration_s("ttl", ttl) if ttl else None,
+            "reply_to": reply_to,
+            "task_id": task_id,
+            "correlation_id": correlation_id,
+            "idempotency_key": idempotency_key,
+            "from_kind": from_kind,
+        }
+        draft = parse_body(_read(from_json), {key: one for key, one in given.items() if one})
     else:
         draft = Draft(
             to,
             read_text(text),
-            kind,
+            kind or Kind.CONTEXT_INJECT,
             parse_object("payload", payload) if payload else None,
             summary,
             parse_duration_s("ttl", ttl) if ttl else None,
@@ -90,7 +107,10 @@ def command(
 
 def show_sent(state: State, sent: Sent) -> None:
     """Say what was stored, and honestly what will happen to it."""
-    facts = [state_of_message(state.runtime, message) for message in sent.messages]
+    facts = [
+        state_of_message(state.runtime, message, stored_before=sent.repeated)
+        for message in sent.messages
+    ]
     first: dict[str, Any] = dict(facts[0])
     if len(facts) > 1:
         first["copies"] = facts

@@ -40,7 +40,7 @@ def command(
     runtime = state.runtime
     module: Any
     if host == generic.NAME:
-        module, call = generic, call_for_worker(runtime, worker)
+        module, call = generic, call_for_worker(runtime, worker, looking=dry_run)
     elif host == claude_code.NAME:
         module, call = claude_code, _from_stdin(runtime, event, rewake)
     else:

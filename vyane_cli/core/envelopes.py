@@ -137,7 +137,7 @@ def paginate(
         size = utf16_length(text) + 2
         later = reserve if index + 1 < len(entries) else 0
         if used + size + later > BUDGET:
-            if shown or size + reserve <= BUDGET - used:
+            if shown or size + reserve <= BUDGET:
                 break
             text = render_head(entry, templates, BUDGET - used - later - 2, last_step=last_step)
             size = utf16_length(text) + 2

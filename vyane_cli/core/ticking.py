@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FAILURE_PAUSE_MS = 60_000
-"""After an API error the session is left alone for this long, unless a person prompts it."""
+"""After an API error other sessions' ticks ring no earlier than this."""
 
 LANES = tuple(Lane)
 """The order in which messages are handed over."""
@@ -63,6 +63,8 @@ class Snapshot(NamedTuple):
     """Ids of messages whose claim is void: its process is gone, or it is the tick we rerun."""
     gone: frozenset[str] = frozenset()
     """Host sessions that have ended, or whose process is gone."""
+    carrier_gone: bool = False
+    """The session's process is proven gone: what it was given and never proved was not read."""
     host_idle: bool = False
     interrupt_mark: bool = False
     open_present: bool | None = None
@@ -110,6 +112,8 @@ class Showing(NamedTuple):
     """Only handed to the host: the prompt event that names it is the receipt."""
     process: Process | None = None
     """The host's process that gets it."""
+    ends: bool = False
+    """It ends the turn: a cancel, which is consumed by being told."""
 
 
 class Markers(NamedTuple):
@@ -224,7 +228,9 @@ def _move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[
                 payload = _result(call, snapshot.excerpt_chars)
                 state = turns.emit(state, EventKind.RESULT_OBSERVED, payload, clock, origin=origin)
             case Step.FINISH:
-                state = turns.finish(state, clock, Outcome.SUCCESS, origin=origin)
+                state = turns.finish(
+                    state, clock, Outcome.SUCCESS, digest=call.digest, origin=origin
+                )
             case Step.FAIL:
                 code = turns.failure_code(call)
                 state = turns.finish(
@@ -350,8 +356,8 @@ class _Draft:
         touched: dict[int, list[str]] = {}
         for number, entry in entries:
             touched.setdefault(number, []).append(entry.message.id)
-        if not touched and head is not None:
-            touched[0] = []
+        if head is not None:
+            touched.setdefault(0, [])  # the head is in the worker's own inbox alone
         record = {"at": self.clock.at, "boot_ms": self.clock.boot_ms, **fields}
         for number, ids in touched.items():
             box = self.boxes[number]
@@ -376,13 +382,17 @@ def _settle_evidence(
         item = [(number, entry)]
         if entry.settled:
             continue
-        if entry.claim is not None:
+        if (
+            call.event is Event.PROMPT
+            and entry.message.id in call.named_ids
+            and (entry.handed or entry.message.id in snapshot.dead)
+        ):
+            _taken(draft, number, entry, call, clock)
+        elif entry.claim is not None:
             if entry.message.id in snapshot.dead:
                 returned.setdefault("claim-void", []).extend(item)
         elif entry.handed:
-            if call.event is Event.PROMPT and entry.message.id in call.named_ids:
-                _taken(draft, number, entry, call, clock)
-            elif _not_taken(entry, snapshot, call):
+            if _not_taken(entry, snapshot, call):
                 returned.setdefault("not-taken", []).extend(item)
         elif entry.status is Status.DELIVERED:
             verdict = _proof(entry, call, turn, running, proves, snapshot)
@@ -481,7 +491,7 @@ def _proof(
     if call.event is Event.CALL:
         return "consumed"
     if not entry.turn or entry.turn == running:
-        return ""
+        return "session-ended" if snapshot.carrier_gone else ""
     # the carrying turn is over and no event of it came: a text that began the turn by a watch
     # stays in the conversation after Esc (measured), anything else given at a prompt does not
     goes_on = call.event in (Event.PROMPT, Event.TOOL, Event.BATCH, Event.STOP)
@@ -588,13 +598,9 @@ def _hand_over(
         given = [start]
     if moment is Moment.TOOL:
         return _interrupt(draft, snapshot, call, state, given)
-    cancel = _cancel(draft, call, moment, given)
-    if cancel is not None:
-        state = turns.finish(
-            state, snapshot.clock, Outcome.CANCELLED, "cancel_requested", origin=_origin(call)
-        )
-        state = _follow_takeovers(draft, snapshot.clock, call, state)
-        return TickPlan(Reply(call.name, stop=cancel), state)
+    cancels = [item for item in given if item[1].message.kind is Kind.CANCEL]
+    if cancels and moment is Moment.BATCH:
+        return _end_turn(draft, snapshot, call, state, cancels)
     return _show(draft, snapshot, call, moment, state, given, start, rule, held)
 
 
@@ -746,15 +752,37 @@ def _interrupting(entry: Entry, call: HookCall) -> bool:
     return shown and control and same and entry.message.kind is Kind.TAKEOVER
 
 
-def _cancel(
-    draft: _Draft, call: HookCall, moment: Moment, given: list[tuple[int, Entry]]
-) -> str | None:
-    """At the end of a batch a cancel ends the turn: its reason."""
-    cancels = [item for item in given if item[1].message.kind is Kind.CANCEL]
-    if moment is not Moment.BATCH or not cancels:
-        return None
-    draft.put(Op.CONSUMED, cancels, evidence=call.name, rule="batch/cancel")
-    return str(cancels[0][1].message.payload.get("reason") or "cancelled")
+def _end_turn(
+    draft: _Draft,
+    snapshot: Snapshot,
+    call: HookCall,
+    state: Transition,
+    cancels: list[tuple[int, Entry]],
+) -> TickPlan:
+    """At the end of a batch a cancel ends the turn: consumed when the host has been told."""
+    reason = str(cancels[0][1].message.payload.get("reason") or "cancelled")
+    draft.put(
+        Op.CLAIM,
+        cancels,
+        draft.head,
+        by=snapshot.me._asdict(),
+        guard=snapshot.guard,
+        transport=str(Moment.BATCH),
+        session=call.session,
+        rule="batch/cancel",
+    )
+    turn = state.head.open.native if state.head.open is not None else call.turn
+    showing = Showing(
+        tuple(cancels),
+        str(Moment.BATCH),
+        call.session,
+        None,
+        "batch/cancel",
+        turn,
+        process=call.process,
+        ends=True,
+    )
+    return TickPlan(Reply(call.name, stop=reason), state, showing=showing)
 
 
 def _settle_idle_cancels(draft: _Draft, state: Transition) -> None:
@@ -886,13 +914,32 @@ def plan_settle(head: Head, showing: Showing, clock: Clock) -> tuple[Change, ...
         fields["host"] = [showing.process.pid, showing.process.start]
     if start is not None:
         fields["start"] = start.message.id
+    if showing.ends:
+        return _for_each_box(Op.CONSUMED, showing, {**fields, "evidence": "told"}, head)
     return _for_each_box(Op.HANDED if showing.handed else Op.DELIVERED, showing, fields, head)
+
+
+def settle_turn(state: Transition, showing: Showing, clock: Clock, *, shown: bool) -> Transition:
+    """What the timeline says of an output that is out, or could not be written."""
+    payload = {
+        "message_ids": [entry.message.id for _, entry in showing.entries],
+        "transport": showing.transport,
+        "outcome": "shown" if shown else "output-failed",
+        "rule": showing.rule,
+        "redelivered": sum(1 for _, entry in showing.entries if entry.marks),
+    }
+    state = turns.emit(state, EventKind.DELIVERY_ATTEMPTED, payload, clock)
+    if not shown and showing.start is not None and not showing.handed:
+        return turns.finish(state, clock, Outcome.ERROR, "submit_failed")
+    if shown and showing.ends:
+        return turns.finish(state, clock, Outcome.CANCELLED, "cancel_requested")
+    return state
 
 
 def _for_each_box(
     op: Op, showing: Showing, fields: Mapping[str, Any], head: Head
 ) -> tuple[Change, ...]:
-    touched: dict[int, list[str]] = {}
+    touched: dict[int, list[str]] = {0: []}  # the head is in the worker's own inbox alone
     for number, entry in showing.entries:
         touched.setdefault(number, []).append(entry.message.id)
     return tuple(

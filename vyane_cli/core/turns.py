@@ -58,6 +58,10 @@ class Finished(NamedTuple):
     outcome: Outcome
     code: str
     seq: int
+    native: str = ""
+    """The host's id of it: a host may go on with a turn that we have closed."""
+    digest: str = ""
+    """Of the call that ended it."""
 
 
 class TimelineHead(NamedTuple):
@@ -161,7 +165,24 @@ def standing(head: TimelineHead, call: HookCall, clock: Clock) -> Standing:
         return Standing.NONE
     if turn is not None and turn.session == call.session and turn.native == call.turn:
         return Standing.SAME
-    return Standing.OLD if short(call.turn) in head.recent else Standing.NEW
+    if short(call.turn) not in head.recent or _goes_on(head, call):
+        return Standing.NEW
+    return Standing.OLD
+
+
+def _goes_on(head: TimelineHead, call: HookCall) -> bool:
+    """Whether the host goes on with the turn that ended last: another Stop hook let it.
+
+    Tools and batches of the main agent are never late; a Stop says so itself, and a byte-equal one
+    is the same Stop.
+    """
+    last = head.finished
+    if head.open is not None or last is None or not last.native or last.native != call.turn:
+        return False
+    again = call.stop_active and call.digest != last.digest
+    return call.event in (HookEvent.TOOL, HookEvent.BATCH) or (
+        call.event is HookEvent.STOP and again
+    )
 
 
 def _repeats(turn: OpenTurn, call: HookCall, clock: Clock) -> bool:
@@ -265,6 +286,7 @@ def finish(
     code: str = "",
     *,
     text: str = "",
+    digest: str = "",
     origin: Mapping[str, Any] | None = None,
 ) -> Transition:
     """TurnFinished, the last event of the open turn. No open turn: nothing happens.
@@ -283,7 +305,7 @@ def finish(
     if clock.boot_ms >= turn.boot_ms:
         payload["duration_ms"] = clock.boot_ms - turn.boot_ms
     after = emit(state, EventKind.TURN_FINISHED, payload, clock, origin=origin)
-    done = Finished(turn.id, turn.token, outcome, code, after.head.seq)
+    done = Finished(turn.id, turn.token, outcome, code, after.head.seq, turn.native, digest)
     head = after.head._replace(open=None, finished=done)
     return Transition(head, after.events, (*after.heads[:-1], head))
 

@@ -304,6 +304,8 @@ def read_turn(
             }
     tools = tuple(ToolCall(i, name, i not in failed) for i, name in names.items())
     problem = f"{bad} lines of the transcript are not JSON" if bad else ""
+    if len(data) == TRANSCRIPT_MAX:
+        problem = f"the turn is longer than {TRANSCRIPT_MAX >> 20} MiB: what follows is not counted"
     if not usage:
         return tools, None, problem
     total: dict[str, Any] = {"requests": len(usage)}

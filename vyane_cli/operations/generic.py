@@ -4,9 +4,9 @@ from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import find_worker
-from vyane_cli.errors import InvalidInputError, NotFoundError, VyaneError
+from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
 from vyane_cli.operations.identity import whoami
-from vyane_cli.operations.tick import Desk
+from vyane_cli.operations.tick import Desk, tell
 from vyane_cli.store import registry
 
 TYPE_CHECKING = False
@@ -21,12 +21,14 @@ def prove(runtime: "Runtime", session: HostSession) -> None:
         return
     call = HookCall(session.host, Event.CALL, "reply", session.id, cwd=session.cwd)
     try:
-        Desk(runtime, session, call, host, runtime.deadline(), rerun=True).claim()
+        deadline = runtime.deadline()
+        plan = Desk(runtime, session, call, host, deadline, rerun=True).claim()
+        tell(runtime, session, plan, deadline)
     except VyaneError:
         return  # the answer is stored; its next call proves it
 
 
-def call_for_worker(runtime: "Runtime", who: str) -> HookCall:
+def call_for_worker(runtime: "Runtime", who: str, *, looking: bool = False) -> HookCall:
     """The call of a worker for its mail; its own when `who` is empty and it runs in a session."""
     workers = registry.Registry(runtime.layout)
     if not who:
@@ -39,4 +41,10 @@ def call_for_worker(runtime: "Runtime", who: str) -> HookCall:
     session = registry.load_session(runtime.layout, session_id) if session_id else None
     if session is None:
         raise NotFoundError("session of worker", worker.name)
+    if session.host != "generic" and not looking:
+        raise RefusedError(
+            f"{worker.name} is a session of {session.host}: its own hooks read its mail",
+            slug="hooked",
+            hint="`vyane inbox` shows it, `tick --dry-run` what its next call would do",
+        )
     return HookCall(session.host, Event.CALL, "call", session.id, cwd=session.cwd)

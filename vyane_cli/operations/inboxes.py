@@ -11,6 +11,7 @@ from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.liveness import look
+from vyane_cli.operations.lookup import find_message
 from vyane_cli.store import inbox, journal, registry
 
 TYPE_CHECKING = False
@@ -71,8 +72,10 @@ def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
     return boxes_of(runtime, worker.id, worker.logical_session_id)
 
 
-def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:
-    """A stored message, and what the table says will happen to it."""
+def state_of_message(
+    runtime: "Runtime", message: Message, *, stored_before: bool = False
+) -> dict[str, Any]:
+    """A stored message, and what the table says will happen to it; or what has, of an older one."""
     facts: dict[str, Any] = {
         "id": message.id,
         "status": "pending",
@@ -98,6 +101,10 @@ def state_of_message(runtime: "Runtime", message: Message) -> dict[str, Any]:
             facts["liveness"] = str(seen.liveness)
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"
+    if stored_before:
+        facts["status"] = str(find_message(runtime, message.id).entry.status)
+        if facts["status"] != "pending":
+            outlook = f"it is {facts['status']}"
     return {**facts, "to_name": name, "outlook": outlook}
 
 

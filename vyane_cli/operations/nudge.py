@@ -18,7 +18,7 @@ PATIENCE_S = 0.05
 """Another session's lock is not worth more of a hook's budget."""
 
 
-def publish(runtime: "Runtime", worker: str, session: str, clock: Clock) -> bool:
+def publish(runtime: "Runtime", session: str, clock: Clock) -> bool:
     """Ring for mail that may start a turn: rewrite the wake file that the host watches.
 
     Under the inbox lock, after the append. True when the file was rewritten.
@@ -33,7 +33,7 @@ def nudge(runtime: "Runtime", worker: str, clock: Clock) -> bool:
         with runtime.held((locks.Kind.INBOX, worker), deadline=deadline):
             session = registry.read_current(runtime.layout, worker)
             files.touch(runtime.layout.due(worker), str(clock.now_ms + AGAIN_MS))
-            return publish(runtime, worker, session, clock)
+            return publish(runtime, session, clock)
     except LockTimeoutError:
         return False  # its inbox is being worked on at this moment
 

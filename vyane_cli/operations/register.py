@@ -240,6 +240,8 @@ def end_session(
     """SessionEnd: the session is over; its worker and its mail stay."""
     with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
         known = registry.load_session(runtime.layout, session.id) or session
+        if known.process != session.process:
+            return  # a resume has taken it over by now
         registry.save_session(
             runtime.layout, known._replace(ended=reason or "other", ended_at=runtime.clock().at)
         )

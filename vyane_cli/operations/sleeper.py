@@ -9,7 +9,7 @@ import gc
 import os
 import time
 
-from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.errors import LockTimeoutError
 from vyane_cli.operations.tick import tick
 from vyane_cli.runtime import WATCH_BUDGET_S
@@ -35,13 +35,21 @@ def sleep_and_tick(runtime: "Runtime", call: HookCall, host: "Host", show: "Show
     if watched is None:
         return
     gc.enable()
+    shown: list[Reply] = []
+
+    def remember(reply: Reply) -> None:
+        show(reply)
+        shown.append(reply)
+
     call = call._replace(event=Event.FILE_CHANGED, rewake=True, turn="")
     try:
         while _wait(runtime, session, host):
             deadline = runtime.limit = locks.Deadline(WATCH_BUDGET_S)
             try:
-                plan = tick(runtime, call, host, show, deadline)
+                plan = tick(runtime, call, host, remember, deadline)
             except LockTimeoutError:
+                if shown:
+                    return  # it is out: the claim is void with this process, and comes again
                 continue
             if plan is None or not plan.sleeps:
                 return

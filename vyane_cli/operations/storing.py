@@ -62,9 +62,12 @@ def store(
                     control=message.interrupts,
                     startable=message.startable,
                 )
-            inbox.append(target.path, layout.root, message, clock)
-            if message.startable and target.worker:
-                _ring(runtime, target.worker, session, clock)
+            try:
+                inbox.append(target.path, layout.root, message, clock)
+            except DurabilityUnknownError:  # it is there, and will be delivered
+                _ring(runtime, target, message, session, clock)
+                raise
+            _ring(runtime, target, message, session, clock)
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
@@ -102,10 +105,12 @@ def nothing_stored_yet() -> Iterator[None]:
         raise StorageError(error.path, cause) from error
 
 
-def _ring(runtime: "Runtime", worker: str, session: str, clock: Clock) -> None:
+def _ring(runtime: "Runtime", target: Target, message: Message, session: str, clock: Clock) -> None:
     """The message is stored: a ring that fails is made up for by any other session's tick."""
+    if not (message.startable and target.worker):
+        return
     try:
-        publish(runtime, worker, session, clock)
+        publish(runtime, session, clock)
     except VyaneError:
         return
 

@@ -9,9 +9,8 @@ import os
 
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply
-from vyane_cli.core.events import EventKind, Outcome
+from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Entry, Mailbox, Op, Process
-from vyane_cli.core.messages import Kind as MessageKind
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.ticking import (
@@ -23,9 +22,11 @@ from vyane_cli.core.ticking import (
     plan_settle,
     plan_tick,
     plan_unshown,
+    settle_turn,
 )
 from vyane_cli.core.turns import Transition
-from vyane_cli.errors import CorruptStateError
+from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.nudge import nudge_overdue
 from vyane_cli.operations.register import end_session, ensure_session
 from vyane_cli.store import files, inbox, markers, needs, processes, registry, spool, timeline
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from vyane_cli.store.locks import Deadline
 
     Show = Callable[[Reply], None]
+    TurnRead = tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]
 
 
 def tick(
@@ -114,13 +116,15 @@ class Desk:
         self.host, self.deadline, self.guard, self.rerun = host, deadline, guard, rerun
         self.me = runtime.me()
         self.dry = False
-        layout = runtime.layout
-        self.paths = [layout.inbox(session.worker)]
-        if inbox.exists(layout.session_inbox(session.logical_session)):
-            self.paths.append(layout.session_inbox(session.logical_session))
+        self.read: tuple[int, TurnRead] | None = None
         self.identity = timeline.Identity(
             session.logical_session, session.worker, session.trace, session.parent_span
         )
+
+    @property
+    def paths(self) -> list[str]:
+        """The inboxes that the worker reads. Asked under the locks: a first message makes one."""
+        return boxes_of(self.runtime, self.session.worker, self.session.logical_session)
 
     def locks(self) -> "Sequence[tuple[Kind, str]]":
         """The locks of the desk, in no order: `held` sorts them."""
@@ -133,21 +137,45 @@ class Desk:
     def claim(self) -> TickPlan:
         """Load, decide, commit; markers are set here when there is nothing to settle."""
         runtime, layout = self.runtime, self.runtime.layout
+        self._read_turn()
         with runtime.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
+            if registry.read_current(layout, self.session.worker) != self.session.id:
+                # replaced while we waited: a tick of an earlier session claims nothing
+                return TickPlan(Reply(self.call.name), Transition(opened.timeline.head))
             if self.call.event is Event.FILE_CHANGED:
                 markers.disarm(layout, self.session.id)
-            for late in spool.waiting(layout, self.session.logical_session):
-                if late.call.session == self.session.id:
-                    opened.commit(
-                        plan_tick(self.snapshot(opened, late.call, replay=True), late.call)
-                    )
-                spool.done(late)
+            before = self._replay(opened)
             plan = plan_tick(self.snapshot(opened, self.call), self.call)
             opened.commit(plan)
+            plan = plan._replace(
+                expired=(*(one for late in before for one in late.expired), *plan.expired),
+                need_user=(*(one for late in before for one in late.need_user), *plan.need_user),
+            )
             if plan.showing is None and plan.markers is not None:
                 wall = runtime.clock().now_ms
                 markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
         return plan
+
+    def _replay(self, opened: "_Open") -> list[TickPlan]:
+        """Commit the calls that missed their locks, in order; they hand nothing over."""
+        plans = []
+        for late in spool.waiting(self.runtime.layout, self.session.logical_session):
+            if late.call.session == self.session.id:
+                plan = plan_tick(self.snapshot(opened, late.call, replay=True), late.call)
+                opened.commit(plan)
+                plans.append(plan)
+            spool.done(late)
+        return plans
+
+    def _read_turn(self) -> None:
+        """Read what the transcript says of the turn that ends: it may be long, so without locks."""
+        if self.call.event not in (Event.STOP, Event.STOP_FAILURE) or not self.session.transcript:
+            return
+        path = self.runtime.layout.timeline(self.session.logical_session)
+        head = timeline.read_head(path)
+        if head is not None and head.open is not None:
+            begin = head.open.transcript_bytes
+            self.read = head.open.seq, self.host.read_turn(self.session.transcript, begin)
 
     def note_damage(self, error: CorruptStateError) -> None:
         """The timeline is refused, and with it every delivery: let `why` say so."""
@@ -186,21 +214,7 @@ class Desk:
             head = opened.boxes[0].head
             planned = plan_settle if shown else plan_unshown
             opened.apply(planned(head, showing, clock))
-            state = Transition(opened.timeline.head)
-            state = turns.emit(
-                state,
-                EventKind.DELIVERY_ATTEMPTED,
-                {
-                    "message_ids": [entry.message.id for _, entry in showing.entries],
-                    "transport": showing.transport,
-                    "outcome": "shown" if shown else "output-failed",
-                    "rule": showing.rule,
-                    "redelivered": sum(1 for _, entry in showing.entries if entry.marks),
-                },
-                clock,
-            )
-            if not shown and showing.start is not None and not showing.handed:
-                state = turns.finish(state, clock, Outcome.ERROR, "submit_failed")
+            state = settle_turn(Transition(opened.timeline.head), showing, clock, shown=shown)
             opened.write(state)
             boxes = [box.mailbox for box in opened.boxes]
             wanted = plan_markers(boxes, clock, runtime.config.limits)
@@ -235,7 +249,10 @@ class Desk:
             if call.event in (Event.BATCH, Event.STOP, Event.STOP_FAILURE):
                 observed = timeline.tools_since(path, opened.seq)
             if call.event in (Event.STOP, Event.STOP_FAILURE) and session.transcript:
-                tools, usage, problem = host.read_turn(session.transcript, opened.transcript_bytes)
+                if self.read is None or self.read[0] != opened.seq:
+                    found = host.read_turn(session.transcript, opened.transcript_bytes)
+                    self.read = opened.seq, found
+                tools, usage, problem = self.read[1]
             if any(entry.message.lane is Lane.CONTROL for box in boxes for entry in box.unsettled):
                 step = call.tools[0].name if call.event is Event.TOOL and call.tools else ""
                 step = step or timeline.last_tool(path, opened.seq)
@@ -250,6 +267,7 @@ class Desk:
             runtime.config.limits,
             dead=self._dead(boxes),
             gone=self._gone(boxes, head),
+            carrier_gone=processes.is_present(session.process) is False,
             host_idle=host_idle,
             interrupt_mark=mark,
             open_present=present,
@@ -378,10 +396,6 @@ def _afterwards(
     """What may be late: the session's end, notices, bounces, and other sessions' overdue mail."""
     layout, clock = runtime.layout, runtime.clock()
     _beat(runtime, session)
-    for text in plan.need_user:
-        needs.add(layout, f"{session.worker}:{text}", text, clock, deadline)
-    for entry in plan.expired:
-        _bounce(runtime, session, entry)
     if plan.wake_self:
         with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
             markers.wake(layout, session.id, clock.at)
@@ -397,8 +411,21 @@ def _afterwards(
             from vyane_cli.operations.results import settle_at_end
 
             settle_at_end(runtime, session)
-    else:
+    tell(runtime, session, plan, deadline)
+    if call.event is not Event.SESSION_END:
         nudge_overdue(runtime, session.worker, clock)
+
+
+def tell(runtime: "Runtime", session: HostSession, plan: TickPlan, deadline: "Deadline") -> None:
+    """Tell the person and the senders what a plan found out. It is on record by now."""
+    clock = runtime.clock()
+    try:
+        for text in plan.need_user:
+            needs.add(runtime.layout, f"{session.worker}:{text}", text, clock, deadline)
+    except VyaneError:
+        pass  # the next call that finds it says it
+    for entry in plan.expired:
+        _bounce(runtime, session, entry)
 
 
 def _beat(runtime: "Runtime", session: HostSession) -> None:
@@ -412,7 +439,7 @@ def _bounce(runtime: "Runtime", session: HostSession, entry: Entry) -> None:
     """Tell the sender of an expired message; a message that only informed is not worth it."""
     from vyane_cli.operations.bounce import bounce
 
-    if entry.message.lane is not Lane.QUIET and entry.message.kind is not MessageKind.INFO:
+    if entry.message.lane is not Lane.QUIET:
         bounce(runtime, entry.message, session.name, "ttl")
 
 
