@@ -19,7 +19,7 @@ from typing import Any
 
 from vyane_cli.core.calls import Reply
 from vyane_cli.core.messages import FromKind
-from vyane_cli.core.ticking import TickPlan
+from vyane_cli.core.plans import TickPlan
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.hosts import claude_code, generic

@@ -19,7 +19,8 @@ from tests.store.timelines import SESSION, Desk
 from tests.unit.scripted import TEMPLATES
 from vyane_cli.core.calls import Event, HookCall, ToolCall
 from vyane_cli.core.mailbox import Head, Mailbox
-from vyane_cli.core.ticking import Snapshot, plan_tick
+from vyane_cli.core.plans import Snapshot
+from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import REMEMBERED, Transition
 from vyane_cli.errors import ConflictError
 from vyane_cli.operations.turn import emit_event, finish_turn, start_turn

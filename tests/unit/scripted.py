@@ -17,16 +17,9 @@ from vyane_cli.core.messages import (
     ToKind,
     decide_lane,
 )
-from vyane_cli.core.ticking import (
-    Change,
-    Showing,
-    Snapshot,
-    TickPlan,
-    plan_settle,
-    plan_tick,
-    plan_unshown,
-    settle_turn,
-)
+from vyane_cli.core.plans import Change, Showing, Snapshot, TickPlan
+from vyane_cli.core.settling import plan_settle, plan_unshown, settle_turn
+from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import Clock, TimelineHead, Transition
 
 NAMES = (

@@ -12,8 +12,9 @@ from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Mailbox
 from vyane_cli.core.messages import Kind, Lane
+from vyane_cli.core.plans import Snapshot, TickPlan
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.core.ticking import Snapshot, TickPlan, plan_tick
+from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.bounce import bounce

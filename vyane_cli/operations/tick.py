@@ -12,18 +12,10 @@ from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Entry, Mailbox, Op, Process
 from vyane_cli.core.messages import Lane
+from vyane_cli.core.plans import Change, Showing, Snapshot, TickPlan
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.core.ticking import (
-    Change,
-    Showing,
-    Snapshot,
-    TickPlan,
-    plan_markers,
-    plan_settle,
-    plan_tick,
-    plan_unshown,
-    settle_turn,
-)
+from vyane_cli.core.settling import plan_markers, plan_settle, plan_unshown, settle_turn
+from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import Transition
 from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.operations.boxes import boxes_of

@@ -7,7 +7,7 @@ appended, so that none is ever missing.
 
 import os
 
-from vyane_cli.core.ticking import Markers
+from vyane_cli.core.plans import Markers
 from vyane_cli.store import files
 from vyane_cli.store.layout import Layout
 from vyane_cli.store.registry import listdir, read_current

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry
+from vyane_cli.core.plans import Markers
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.core.ticking import Markers, plan_markers
+from vyane_cli.core.settling import plan_markers
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.checks.subject import Finding, Seen, Subject, some
 from vyane_cli.runtime import Runtime
