@@ -1,8 +1,7 @@
 """Boxes: the inboxes that a worker reads, and what waits in them. Looking changes nothing."""
 
-from typing import NamedTuple
-
 from vyane_cli.core.mailbox import takeover_of
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.store import inbox
 
 TYPE_CHECKING = False
