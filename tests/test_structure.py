@@ -5,6 +5,8 @@ so that the tests below can also show it a package that breaks the rule.
 """
 
 import ast
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from vyane_cli.operations.send import Draft, send
+from vyane_cli.runtime import Runtime
 
 PACKAGE = Path(__file__).parent.parent / "vyane_cli"
 
@@ -42,8 +47,8 @@ OPEN_TO_ALL = {"errors", "__init__"}
 
 # No I/O, clock, randomness or environment comes with these.
 CORE_STDLIB = set(
-    "__future__ base64 binascii collections dataclasses datetime difflib enum functools hashlib"
-    " itertools json math operator re string types typing unicodedata zlib".split()
+    "_json __future__ base64 binascii collections dataclasses datetime difflib enum functools"
+    " hashlib itertools json math operator re string types typing unicodedata zlib".split()
 )
 CORE_CALLS = {"open", "print", "input", "breakpoint"}
 CLOCK_READS = {"now", "utcnow", "today"}  # of datetime, which is allowed for its arithmetic
@@ -329,3 +334,47 @@ def test_a_third_party_module_on_the_hook_path_is_found(name, tmp_path) -> None:
 
     assert "does not import by itself" in missing[0]
     assert present == [f"pkg/hook.py: loads {name}"]
+
+
+TICK_MAY_NOT_LOAD = (*HOOK_MAY_NOT_LOAD, "json", "re")
+
+
+def test_a_tick_that_delivers_loads_no_module_that_it_can_do_without(tmp_path: Path) -> None:
+    """From the payload to the settlement, the standard library's light part is enough."""
+    program = (
+        "import os, sys; sys.path.insert(0, sys.argv.pop(1)); os._exit = lambda status: None\n"
+        "from vyane_cli.hook import main; main(sys.argv[1:])\n"
+        "sys.stderr.write(' '.join(sorted(sys.modules)))"
+    )
+    session = {"session_id": "s-1", "cwd": str(tmp_path), "prompt_id": "p-1"}
+    environ = {"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PID": str(os.getpid())}
+    home = tmp_path / "vyane"
+    home.mkdir()
+    loaded: set[str] = set()
+    for event in ("SessionStart", "UserPromptSubmit", "PostToolBatch"):
+        if event == "PostToolBatch":
+            worker = next((home / "current").iterdir()).name
+            send(Runtime(str(home), environ={}), Draft(worker, "hello"))
+        run = subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                program,
+                str(PACKAGE.parent),
+                "tick",
+                "--home",
+                home,
+            ],
+            input=json.dumps({**session, "hook_event_name": event, "prompt": "go on"}),
+            capture_output=True,
+            text=True,
+            env=environ,
+            check=True,
+        )
+        assert ("hello" in run.stdout) == (event == "PostToolBatch")
+        loaded = set(run.stderr.split())
+
+    assert "vyane_cli.core.settling" in loaded
+    assert not loaded & set(TICK_MAY_NOT_LOAD)

@@ -7,13 +7,12 @@ nothing, with the reason in `problem`.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
 
+from vyane_cli.core import quick_json
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.mailbox import Process
@@ -107,7 +106,7 @@ def parse(
     )
     if kind is Event.PROMPT and prompt:
         notified = prompt.startswith(NOTIFICATION)
-        named = tuple(dict.fromkeys(re.findall(_ULID, prompt[:40_000]))) if notified else ()
+        named = ulids(prompt[:40_000]) if notified else ()
         trigger = Trigger.HUMAN
         if notified:
             trigger = Trigger.WAKE if named and "<task-id>" not in prompt else Trigger.HOST
@@ -128,6 +127,13 @@ def terminal_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (socket, pane) if socket and pane else ()
 
 
+def ulids(text: str) -> tuple[str, ...]:
+    """The ULIDs that a text names, each once. `re` is imported here: few prompts are notices."""
+    import re
+
+    return tuple(dict.fromkeys(re.findall(_ULID, text)))
+
+
 def digest(text: str) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of a text."""
     import hashlib
@@ -140,7 +146,7 @@ def _decode(data: bytes) -> tuple[dict[str, Any], str]:
     if not data.strip():
         return {}, "the payload is empty"
     try:
-        value = json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+        value = quick_json.loads(data.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
         return {}, "the payload is not JSON"
     if not isinstance(value, dict):
@@ -200,7 +206,7 @@ def render(reply: Reply) -> tuple[bytes, bytes]:
         answer["stopReason"] = reply.stop
     if not answer:
         return b"", b""
-    text = json.dumps(answer, ensure_ascii=False)
+    text = quick_json.dumps(answer)
     return text.encode("utf-8", "replace"), b""
 
 
@@ -222,7 +228,7 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
     """
     try:
         with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
-            record = json.loads(file.read(65_536))
+            record = quick_json.loads(file.read(65_536))
         at = record["statusUpdatedAt"]
         same = record["sessionId"] == session and record["status"] == "idle"
         if not same or not isinstance(at, (int, float)) or at < since_s * 1000:
@@ -279,7 +285,7 @@ def read_turn(
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = quick_json.loads(line)
         except (ValueError, RecursionError):
             bad += 1
             continue

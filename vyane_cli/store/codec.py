@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from zlib import crc32
+
+from vyane_cli.core import quick_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,11 +15,8 @@ VERSION = 1
 _CHECK = b',"crc":"'
 _TAIL = len(_CHECK) + 8 + 2  # the digits, then `"}`
 
-loads: Callable[[bytes], Any] = json.loads
+loads: Callable[[bytes], Any] = quick_json.loads
 """How text becomes a value. `accelerate` replaces it in commands that read whole journals."""
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def accelerate() -> None:
@@ -32,7 +30,7 @@ def accelerate() -> None:
 
     def exact(data: bytes) -> Any:
         # orjson makes a float of an integer that 64 bits do not hold
-        return json.loads(data) if long_number(data) else orjson.loads(data)
+        return quick_json.loads(data) if long_number(data) else orjson.loads(data)
 
     loads = exact
 
@@ -40,9 +38,9 @@ def accelerate() -> None:
 def dumps(value: object) -> bytes:
     """Compact JSON in UTF-8; what UTF-8 cannot say (a lone surrogate) is escaped."""
     try:
-        return _encode(value).encode("utf-8")
+        return quick_json.dumps(value).encode("utf-8")
     except UnicodeEncodeError:
-        return _encode_ascii(value).encode("ascii")
+        return quick_json.dumps(value, ascii_only=True).encode("ascii")
 
 
 def encode_line(record: Mapping[str, Any]) -> bytes:
@@ -79,7 +77,7 @@ def _object(data: bytes, *, versioned: bool) -> dict[str, Any]:
         value = loads(data)
     except (ValueError, RecursionError):
         try:
-            value = json.loads(data)  # orjson is stricter: an escaped lone surrogate, say
+            value = quick_json.loads(data)  # orjson is stricter: an escaped lone surrogate, say
         except (ValueError, RecursionError):
             raise LineError("not JSON") from None
     if not isinstance(value, dict):
@@ -94,6 +92,8 @@ def _object(data: bytes, *, versioned: bool) -> dict[str, Any]:
 
 def encode_document(value: Mapping[str, Any]) -> bytes:
     """A document for people to read: indented, UTF-8, with a final newline."""
+    import json
+
     text = json.dumps({"v": VERSION, **value}, ensure_ascii=False, indent=1, allow_nan=False)
     try:
         return text.encode("utf-8") + b"\n"
