@@ -25,6 +25,7 @@ def wake(bench: Bench) -> Iterator[Row]:
         return
     sys.path.insert(0, str(REPOSITORY / "tests"))
     lab_module = importlib.import_module("hostlab.lab")
+    script = importlib.import_module("hostlab.script")
     installation = importlib.import_module("e2e.installation")
     world_module = importlib.import_module("e2e.world")
     # not below a checkout: the client would take that for the project, and ask whether to trust it
@@ -34,7 +35,7 @@ def wake(bench: Bench) -> Iterator[Row]:
         installed = installation.install(wheel, folder / "venv")
         with lab_module.Lab(folder / "lab") as lab:
             world = world_module.open_world(lab, installed, folder / "vyane")
-            waits, sends = _wakes(world, lab_module, bench.size(5, 2))
+            waits, sends = _wakes(world, script, bench.size(5, 2))
     yield row(
         "idle session: from the return of `vyane send` to the model's request",
         Series(tuple(waits)),
@@ -44,7 +45,7 @@ def wake(bench: Bench) -> Iterator[Row]:
     yield row("`vyane send` itself, wall", Series(tuple(sends)), "s")
 
 
-def _wakes(world: Any, lab_module: Any, tries: int) -> tuple[list[float], list[float]]:
+def _wakes(world: Any, script: Any, tries: int) -> tuple[list[float], list[float]]:
     """A person's messages: each may start a turn, however short a time after the last."""
     client = world.lab.client("bob")
     waits, sends = [], []
@@ -53,7 +54,7 @@ def _wakes(world: Any, lab_module: Any, tries: int) -> tuple[list[float], list[f
         for number in range(tries):
             time.sleep(IDLE_S)
             text = f"MAIL-{number:04}"
-            client.script(lab_module.turn("Read."))
+            client.script(script.turn("Read."))
             began = time.time()
             sent = world.send(name, text, *("--from-kind", "human"))
             woken = client.request_with(text)

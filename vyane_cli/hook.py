@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WAKE_STATUS = 42
 """What the guard turns into the host's exit 2. No failure of an interpreter has this status."""
+PROTOCOL = "1"
+"""The form of the call between guard and tick. A guard of another form is not guessed at."""
 STDIN_MAX = 64 * 1024 * 1024
 STDIN_WAIT_S = 0.5
 LOG_MAX = 256 * 1024
@@ -28,10 +30,10 @@ LOG_MAX = 256 * 1024
 class Options:
     """The few options of the host path. Unknown ones are ignored: a host may be newer than we."""
 
-    __slots__ = ("again", "event", "guard", "home", "host", "rerun", "rewake")
+    __slots__ = ("again", "event", "guard", "home", "host", "protocol", "rerun", "rewake")
 
     def __init__(self, words: "Sequence[str]") -> None:
-        self.host, self.home, self.event = "claude-code", "", ""
+        self.host, self.home, self.event, self.protocol = "claude-code", "", "", PROTOCOL
         self.guard, self.rewake, self.rerun, self.again = 0, False, False, False
         waiting = ""
         for word in words:
@@ -41,7 +43,7 @@ class Options:
                 else:
                     setattr(self, waiting, word)
                 waiting = ""
-            elif word in ("--host", "--home", "--event", "--guard"):
+            elif word in ("--host", "--home", "--event", "--guard", "--protocol"):
                 waiting = word[2:]
             elif word.startswith(("--host=", "--home=", "--event=")):
                 name, _, value = word[2:].partition("=")
@@ -75,6 +77,9 @@ def run(options: Options) -> int:
     runtime = Runtime(options.home, hosts={host.NAME: host})
     if not os.path.isdir(runtime.layout.root):
         return 0  # never set up, or taken away under live hooks
+    if options.protocol != PROTOCOL:
+        log(runtime, f"hook_protocol_mismatch: the guard speaks {options.protocol}, not {PROTOCOL}")
+        return 0  # `doctor` says so too: `vyane hooks install` writes the guard anew
     deadline = runtime.limit = runtime.deadline(HOOK_BUDGET_S)
     said = not (options.rerun or options.again)
     call = host.parse(

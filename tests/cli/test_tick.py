@@ -647,3 +647,17 @@ def test_a_host_without_hooks_gets_plain_text_once(host):
     assert "hello bob" in first.out.decode()
     assert second.out == b""
     assert one.world.status(mail) == "consumed"
+
+
+def test_a_guard_of_another_protocol_is_not_guessed_at(host):
+    """Nothing is appended and nothing said; the log names it, and the host goes on."""
+    one = host()
+    one.start()
+    one.prompt()
+    mail = one.world.send("project", "hello")
+    ran = one.hook("PostToolBatch", words=("--protocol", "99"))
+
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert one.world.status(mail) == "pending"
+    assert "hook_protocol_mismatch" in Path(one.world.layout.log).read_text()
+    assert mail in one.hook("PostToolBatch", words=("--protocol", "1")).text

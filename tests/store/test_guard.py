@@ -199,7 +199,7 @@ def test_the_tick_gets_the_call_its_input_and_the_guards_process(guard) -> None:
     at = options.index("--guard") + 1
     assert options.pop(at).isdecimal()
     assert options == (
-        f"tick --host claude-code --home {guard.root} --guard --event Stop".split(" ")
+        f"tick --host claude-code --home {guard.root} --guard --protocol 1 --event Stop".split(" ")
     )
     assert (guard.calls / "stdin").read_text() == '{"x": "é"}\n'
     assert done.stdout == "{}\n"
