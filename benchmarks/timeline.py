@@ -63,6 +63,8 @@ def build(path: Path, session: str, events: int) -> None:
             left = events - state.events[0].seq + 1
             for event, head in list(zip(state.events, state.heads, strict=True))[:left]:
                 file.write(codec.encode_line(timeline.render_event(event, head, identity, boot)))
+        file.flush()
+        os.fsync(file.fileno())  # else the first append measured pays for all of it
 
 
 def follow(bench: Bench) -> Iterator[Row]:
