@@ -471,4 +471,4 @@ def test_no_file_names_a_path_of_a_machine_or_the_host_of_a_registry() -> None:
 @pytest.mark.parametrize("line", ["/home/" + "ann/x", "cd /" + "root/x", "https://py" + "pi.org/"])
 def test_a_path_of_a_machine_is_found(line) -> None:
     assert FOREIGN.search(line)
-    assert not FOREIGN.search("/home/user/x and $ROOT/work/x")
+    assert not FOREIGN.search("/home/" + "user/x and $ROOT/work/x")

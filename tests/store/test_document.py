@@ -136,6 +136,21 @@ def test_a_damaged_document_is_refused_by_name_and_left_as_it_is(tmp_path, data)
     assert path.read_bytes() == data
 
 
+@pytest.mark.parametrize("wrong", [KeyError, TypeError, ValueError])
+def test_a_document_of_another_form_is_damage_by_name(tmp_path, wrong):
+    path = str(tmp_path / "d.json")
+    document.save(path, {"a": 1}, str(tmp_path))
+
+    def parse(data):
+        raise wrong("field")
+
+    with pytest.raises(CorruptStateError, match="not a cancel") as caught:
+        document.load_as(path, parse, "cancel")
+
+    assert path in str(caught.value)
+    assert document.load_as(f"{path}.none", parse, "cancel") is None
+
+
 def test_a_folder_in_place_of_a_document_is_damage(tmp_path):
     """Not a traceback."""
     with pytest.raises(CorruptStateError, match="folder"):

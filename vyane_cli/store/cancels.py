@@ -7,7 +7,6 @@ crash leaves the plan without its outcomes: the same command, or the same operat
 from __future__ import annotations
 
 from vyane_cli.core.cancels import Cancel, parse_cancel, render_cancel
-from vyane_cli.errors import CorruptStateError
 from vyane_cli.store import document
 from vyane_cli.store.layout import Layout
 from vyane_cli.store.registry import listdir
@@ -15,14 +14,7 @@ from vyane_cli.store.registry import listdir
 
 def load(layout: Layout, operation: str) -> Cancel | None:
     """The cancel of this operation id; None when there is none."""
-    path = layout.cancel(operation)
-    data = document.load(path)
-    if data is None:
-        return None
-    try:
-        return parse_cancel(data)
-    except (TypeError, ValueError) as error:
-        raise CorruptStateError(path, f"not a cancel: {error}") from None
+    return document.load_as(layout.cancel(operation), parse_cancel, "cancel")
 
 
 def save(layout: Layout, cancel: Cancel) -> None:

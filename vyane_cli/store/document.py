@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from vyane_cli.errors import CorruptStateError, StorageError
 from vyane_cli.store import codec, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 
 def load(path: str) -> dict[str, Any] | None:
@@ -28,6 +30,17 @@ def load(path: str) -> dict[str, Any] | None:
         return codec.decode_document(data)
     except codec.LineError as error:
         raise CorruptStateError(path, str(error)) from None
+
+
+def load_as(path: str, parse: Callable[[Mapping[str, Any]], T], kind: str) -> T | None:
+    """What the document says, by its parser; None when there is no file. Another form is damage."""
+    data = load(path)
+    if data is None:
+        return None
+    try:
+        return parse(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptStateError(path, f"not a {kind}: {error}") from None
 
 
 def save(path: str, value: Mapping[str, Any], root: str, *, durable: bool = True) -> None:

@@ -53,18 +53,15 @@ def save(layout: Layout, launch: Launch) -> None:
 
 def load(layout: Layout, worker: str) -> Launch | None:
     """The launch of a worker; None when it was not spawned."""
-    path = layout.launch(worker)
-    data = document.load(path)
-    if data is None:
-        return None
-    try:
-        known = {key: data[key] for key in Launch._fields if key in data}
-        known["command"] = tuple(known["command"])
-        known["launcher"] = parse_process(known.get("launcher"))
-        known["process"] = parse_process(known.get("process"))
-        return Launch(**known)
-    except (KeyError, TypeError) as error:
-        raise CorruptStateError(path, f"not a launch: {error}") from None
+    return document.load_as(layout.launch(worker), _parse, "launch")
+
+
+def _parse(data: Mapping[str, Any]) -> Launch:
+    known = {key: data[key] for key in Launch._fields if key in data}
+    known["command"] = tuple(known["command"])
+    known["launcher"] = parse_process(known.get("launcher"))
+    known["process"] = parse_process(known.get("process"))
+    return Launch(**known)
 
 
 def save_prompt(layout: Layout, worker: str, text: str) -> None:

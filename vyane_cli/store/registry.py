@@ -92,14 +92,7 @@ class Registry:
 
 def load_session(layout: Layout, session_id: str) -> HostSession | None:
     """The host session by its id, None when vyane does not know it."""
-    path = layout.session(session_id)
-    data = document.load(path)
-    if data is None:
-        return None
-    try:
-        return parse_session(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptStateError(path, f"not a session: {error}") from None
+    return document.load_as(layout.session(session_id), parse_session, "session")
 
 
 def save_session(layout: Layout, session: HostSession) -> None:
@@ -110,13 +103,7 @@ def save_session(layout: Layout, session: HostSession) -> None:
 def load_logical_session(layout: Layout, session_id: str) -> LogicalSession | None:
     """The logical session by its id."""
     path = layout.logical_session(session_id)
-    data = document.load(path)
-    if data is None:
-        return None
-    try:
-        return parse_logical_session(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptStateError(path, f"not a logical session: {error}") from None
+    return document.load_as(path, parse_logical_session, "logical session")
 
 
 def save_logical_session(layout: Layout, session: LogicalSession) -> None:
