@@ -1,6 +1,7 @@
 """No test sees the user's state: each gets a home, a state root and an environment of its own."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 # A deadline measures the machine, not the code; the other health checks stay on.
 settings.register_profile("ci", deadline=None)
 settings.load_profile("ci")
+
+# A shell starts its background jobs with Ctrl-C ignored, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 ON_DEMAND = ("e2e", "reliability")
