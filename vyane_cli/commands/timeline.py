@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from vyane_cli.commands import watch
 from vyane_cli.commands.state import state_of
 from vyane_cli.errors import InvalidInputError
+from vyane_cli.operations.purge import delete_and_purge
 from vyane_cli.operations.timeline_delete import delete_timeline
 from vyane_cli.operations.timeline_export import FORMATS, export_timeline, write_whole
 from vyane_cli.operations.timeline_show import show_timeline
@@ -116,11 +117,20 @@ def delete_command(
     context: typer.Context,
     session: Who = "",
     yes: Annotated[bool, typer.Option("--yes", help="Really delete it.")] = False,
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge-messages", help="Take the text out of the settled messages to it, too."
+        ),
+    ] = False,
 ) -> None:
     """Delete a timeline with its cursors and kept calls. Messages are kept."""
     state = state_of(context)
     if not session:
         raise InvalidInputError("session", "", "given: a delete names what it deletes")
-    data = delete_timeline(state.runtime, session, yes=yes)
+    run = delete_and_purge if purge else delete_timeline
+    data = run(state.runtime, session, yes=yes)
     said = f"deleted {counted(data['events'], 'event')} of {data['session']}"
+    if purge:
+        said += f", and the text of {counted(data['purged'], 'message')}"
     state.show(data, lambda screen: screen.say(said))

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 TRASH = ".trash-"
 
 
-def delete_timeline(runtime: "Runtime", who: str, *, yes: bool) -> dict[str, Any]:
+def delete_timeline(
+    runtime: "Runtime", who: str, *, yes: bool, missing_ok: bool = False
+) -> dict[str, Any]:
     """Remove a timeline. ConflictError (`turn_open`) while a turn of a live process is open."""
     found = find_timeline(runtime, who)
     layout = runtime.layout
@@ -45,6 +47,8 @@ def delete_timeline(runtime: "Runtime", who: str, *, yes: bool) -> dict[str, Any
     folder = os.path.dirname(found.path)
     with runtime.held((Kind.TIMELINE, found.session)):
         if not os.path.isdir(folder):
+            if missing_ok:
+                return {"session": found.session, "events": 0, "deleted": False, "swept": 0}
             raise NotFoundError("timeline of", found.name)
         try:
             head = timeline.read_head(found.path)

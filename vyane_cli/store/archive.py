@@ -5,15 +5,19 @@ record as the inbox had it, without its head and about one message only, so that
 lines of one id is that message. Written by `gc` alone, under the archive's lock, and flushed
 before the inbox is rewritten. A crash in between leaves a message in both; its next archiving
 appends what is missing, which is then nothing.
+
+A purge takes the text out of archived messages (and out of the copies in outboxes): one rewrite of
+a file, under its lock, with every id and every step of every message as they were.
 """
 
+import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vyane_cli.core.mailbox import Entry, Op, fold
 from vyane_cli.core.messages import Status
-from vyane_cli.store import inbox, journal, locks
+from vyane_cli.store import codec, files, inbox, journal, locks
 from vyane_cli.store.layout import Layout
 
 Records = Sequence[Mapping[str, Any]]
@@ -108,8 +112,48 @@ def cut(path: str, root: str, ids: Collection[str]) -> None:
     """
     box = inbox.Inbox(path, root)
     try:
-        if any(line.damage is not None for line in journal.read(path)):
-            box.repair()
         box.drop(frozenset(ids))
     finally:
         box.close()
+
+
+class Purged(NamedTuple):
+    """What a purge of one file took out."""
+
+    ids: tuple[str, ...] = ()
+    blobs: tuple[str, ...] = ()
+    """Digests of the files that held the rest of long results."""
+
+
+def purge(path: str, root: str, chosen: Callable[[Mapping[str, Any]], bool]) -> Purged:
+    """Empty the payload and summary of the chosen messages. The caller holds the file's lock.
+
+    `chosen` is asked with each message as the file has it. A file without such a message is not
+    touched; damaged lines go to the quarantine. A crash leaves the old or the new file.
+    """
+    if not os.path.exists(path):
+        return Purged()
+    ids: list[str] = []
+    blobs: list[str] = []
+    writer = journal.open_writer(path, root)
+    try:
+        lines: list[bytes] = []
+        for record in journal.sound_records(writer):
+            message = record.get("message")
+            if isinstance(message, Mapping) and chosen(message) and _has_text(message):
+                ids.append(str(message.get("id")))
+                reference = (message.get("payload") or {}).get("summary_ref")
+                if isinstance(reference, Mapping):
+                    blobs.append(str(reference.get("sha256")))
+                record = {**record, "message": {**message, "payload": {}, "summary": ""}}
+            plain = {key: value for key, value in record.items() if key not in ("v", "crc")}
+            lines.append(codec.encode_line(plain))
+        if ids:
+            files.replace(path, b"".join(lines))
+    finally:
+        writer.close()
+    return Purged(tuple(ids), tuple(blobs))
+
+
+def _has_text(message: Mapping[str, Any]) -> bool:
+    return bool(message.get("payload") or message.get("summary"))

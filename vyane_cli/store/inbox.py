@@ -24,8 +24,7 @@ from vyane_cli.core.mailbox import (
 from vyane_cli.core.messages import Message
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
-from vyane_cli.errors import CorruptStateError
-from vyane_cli.store import codec, files, journal, quarantine
+from vyane_cli.store import codec, files, journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -183,29 +182,13 @@ class Inbox:
 
     def repair(self) -> None:
         """Damaged lines go to the quarantine whole; the good ones become the new file."""
-        lines = list(journal.read(self.path))
-        refuse_newer(self.path, [line.damage for line in lines if line.damage is not None])
-        for line in lines:
-            if line.damage is not None:
-                quarantine.set_aside(
-                    self.root,
-                    self.path,
-                    self.writer.fd,
-                    line.damage.offset,
-                    line.damage.length,
-                    line.damage.reason,
-                )
-        self._rewrite([line.record for line in lines if line.record is not None])
+        self._rewrite(journal.sound_records(self.writer))
 
     def _rewrite(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Replace the file by these records with their heads made anew.
 
-        A crash leaves the old or the new file. A torn tail is set aside first.
+        A crash leaves the old or the new file.
         """
-        if self.writer.torn:
-            quarantine.set_aside(
-                self.root, self.path, self.writer.fd, self.writer.end, self.writer.torn, "torn tail"
-            )
         lines: list[bytes] = []
         offset = 0
         entries: dict[str, Entry] = {}
@@ -236,9 +219,8 @@ class Inbox:
 
     def drop(self, ids: frozenset[str]) -> None:
         """Rewrite the file without these messages (they are in the archive by now)."""
-        records = [dict(line.record) for line in journal.read(self.path) if line.record is not None]
-        kept: list[dict[str, Any]] = []
-        for record in records:
+        kept: list[Mapping[str, Any]] = []
+        for record in journal.sound_records(self.writer):
             if record.get("op") == Op.MESSAGE:
                 if (record.get("message") or {}).get("id") not in ids:
                     kept.append(record)
@@ -251,19 +233,6 @@ class Inbox:
             # the head (handshake, rate guard) outlives the messages that made it
             kept.append({"op": Op.RELEASED, "ids": [], "head": render_head(last)})
         self._rewrite(kept)
-
-
-def refuse_newer(path: str, damage: Sequence[journal.Damage]) -> None:
-    """CorruptStateError (`too_new`) when a line is of a later version: it is not ours to touch."""
-    for one in damage:
-        if one.newer:
-            raise CorruptStateError(
-                path,
-                one.reason,
-                line=journal.line_number(path, one.offset),
-                slug="too_new",
-                hint="a newer vyane wrote it: upgrade this one",
-            )
 
 
 def exists(path: str) -> bool:

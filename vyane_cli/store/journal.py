@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from vyane_cli.core.values import NamedTuple
-from vyane_cli.errors import DurabilityUnknownError, StorageError
+from vyane_cli.errors import CorruptStateError, DurabilityUnknownError, StorageError
 from vyane_cli.store import codec, files, quarantine
 
 TYPE_CHECKING = False
@@ -170,6 +170,32 @@ def open_writer(path: str, root: str) -> Writer:
     except BaseException:
         os.close(fd)
         raise
+
+
+def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
+    """Every record of the file, for a rewrite; what is none goes to the quarantine first.
+
+    A rewrite must not swallow bytes: damaged lines and a torn tail are kept whole elsewhere.
+    CorruptStateError (`too_new`) when a line is of a later version: it is not ours to touch.
+    """
+    lines = list(read(writer.path))
+    damage = [line.damage for line in lines if line.damage is not None]
+    for one in damage:
+        if one.newer:
+            raise CorruptStateError(
+                writer.path,
+                one.reason,
+                line=line_number(writer.path, one.offset),
+                slug="too_new",
+                hint="a newer vyane wrote it: upgrade this one",
+            )
+    if writer.torn:
+        damage.append(Damage(writer.end, writer.torn, "torn tail"))
+    for one in damage:
+        quarantine.set_aside(
+            writer.root, writer.path, writer.fd, one.offset, one.length, one.reason
+        )
+    return [line.record for line in lines if line.record is not None]
 
 
 def contains(path: str, needle: bytes) -> bool:
