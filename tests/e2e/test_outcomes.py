@@ -1,5 +1,7 @@
 """A session through everything that may end a turn: its timeline tells what the host did not."""
 
+import json
+
 from hostlab.script import bash, turn
 from hostlab.waiting import wait_until
 
@@ -84,5 +86,32 @@ def test_what_a_tool_is_given_and_what_it_prints_is_not_kept(world: World) -> No
         tools = [event["payload"] for event in world.events(name, "ToolObserved")]
         assert [(tool["tool"], tool["outcome"]) for tool in tools] == [("Bash", "failed")]
 
+    held = [path for path in world.home.rglob("*") if path.is_file()]
+    assert not [path for path in held if SECRET.encode() in path.read_bytes()]
+
+
+def test_that_the_person_was_asked_is_known_and_for_what_is_not(world: World) -> None:
+    """A permission dialog: the tool's name is in the timeline, what it would do is nowhere."""
+    bob = world.lab.client("bob")
+    asking = {"permissions": {"defaultMode": "default", "allow": []}}
+    (bob.project / ".claude" / "settings.json").write_text(json.dumps(asking))
+    bob.script(turn(bash(f"touch {SECRET}")), turn("Done."))
+    with bob.tui() as tui:
+        tui.submit("look")
+        tui.wait_for("Do you want to proceed")
+        name = world.worker(tui.session_id)
+        asked = {"tool": "Bash", "decision": "asked"}
+
+        def seen() -> bool:
+            events = world.events(name, "PermissionObserved")
+            return [event["payload"] for event in events] == [asked]
+
+        wait_until(seen, "the dialog in the timeline", context=world.story)
+        tui.keys("Enter")
+        bob.request(2)
+        tui.wait_status("idle")
+        wait_until(lambda: outcomes(world, name) == [("success", "")], "Stop", context=world.story)
+
+    assert (bob.project / SECRET).exists()
     held = [path for path in world.home.rglob("*") if path.is_file()]
     assert not [path for path in held if SECRET.encode() in path.read_bytes()]

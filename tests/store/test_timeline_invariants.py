@@ -331,9 +331,10 @@ def test_a_98_clean_up_removes_a_timeline_at_once_and_its_json_holds_no_raw_dump
     host.world.send(host.worker)
     host.batch(tool_calls=[{**call, "tool_response": {"stdout": secret}}])
     host.call("Notification-permission_prompt", message=f"may I run {secret}?")
+    host.call("PermissionRequest", tool_input={"command": secret}, prompt_id=host.turn)
     host.stop(last_assistant_message="done")
     root = Path(host.world.layout.root)
-    assert "ToolObserved" in [event["kind"] for event in host.events()]
+    assert {"ToolObserved", "PermissionObserved"} <= {event["kind"] for event in host.events()}
     for file in filter(Path.is_file, root.rglob("*")):
         assert secret.encode() not in file.read_bytes(), file
     with monkeypatch.context() as patch:

@@ -233,6 +233,7 @@ NAME_OF = {
     Event.SESSION_START: "SessionStart",
     Event.PROMPT: "UserPromptSubmit",
     Event.TOOL: "PreToolUse",
+    Event.PERMISSION: "PermissionRequest",
     Event.BATCH: "PostToolBatch",
     Event.STOP: "Stop",
     Event.STOP_FAILURE: "StopFailure",

@@ -81,6 +81,24 @@ def test_an_event_that_is_no_turn_event_starts_no_turn(one, event):
     assert one.events == []
 
 
+def test_that_the_person_is_asked_is_a_fact_of_the_running_turn_and_hands_nothing_over(one):
+    """Tool and the fact alone; a late one of another turn, or a subagent's, leaves no trace."""
+    one.prompt()
+    mail = one.say("hello", kind=Kind.INFO)
+    tool = (ToolCall("", "Bash"),)
+
+    one.call(Event.PERMISSION, tools=tool)
+    one.call(Event.PERMISSION, tools=tool, turn="T9")
+    one.call(Event.PERMISSION, tools=tool, subagent=True)
+    assert one.status(mail) == "pending"
+    one.stop()
+    one.call(Event.PERMISSION, tools=tool)
+
+    asked = [e for e in one.events if e.kind == "PermissionObserved"]
+    assert [e.payload for e in asked] == [{"tool": "Bash", "decision": "asked"}]
+    assert one.timeline.open is None
+
+
 def test_a_stop_settles_the_turn_with_result_then_terminal(one):
     """ResultObserved comes before TurnFinished, which is the turn's last event."""
     one.prompt()

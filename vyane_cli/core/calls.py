@@ -15,6 +15,7 @@ class Event(StrEnum):
     PROMPT = "prompt"
     TOOL = "tool"
     BATCH = "batch"
+    PERMISSION = "permission"  # the person is asked whether a tool may run
     STOP = "stop"
     STOP_FAILURE = "stop-failure"
     SESSION_END = "session-end"

@@ -38,6 +38,10 @@ def move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[T
                 proves = True
             case Step.TOOLS:
                 state = _observe(state, snapshot, call, origin)
+            case Step.ASKED if state.head.open is not None and call.tools:
+                payload = {"tool": call.tools[0].name, "decision": "asked"}
+                kind = EventKind.PERMISSION_OBSERVED
+                state = turns.emit(state, kind, payload, clock, origin=origin)
             case Step.RESULT if state.head.open is not None and call.result:
                 payload = _result(call, snapshot.excerpt_chars)
                 state = turns.emit(state, EventKind.RESULT_OBSERVED, payload, clock, origin=origin)

@@ -98,6 +98,7 @@ class Step(StrEnum):
     START = "start"
     PROVE = "prove"  # the turn went on: what it carries was consumed
     TOOLS = "tools"
+    ASKED = "asked"  # the person is asked whether a tool may run
     RESULT = "result"
     FINISH = "finish"
     FAIL = "fail"
@@ -125,6 +126,12 @@ STEPS: Mapping[HookEvent, Mapping[Standing, tuple[Step, ...]]] = {
         Standing.NEW:  (*_ANEW, Step.PROVE, Step.TOOLS),
         Standing.OLD:  (),
         Standing.NONE: (Step.PROVE, Step.TOOLS),
+    },
+    HookEvent.PERMISSION: {
+        Standing.SAME: (Step.ASKED,),
+        Standing.NEW:  (),  # it moves no turn
+        Standing.OLD:  (),
+        Standing.NONE: (Step.ASKED,),
     },
     HookEvent.STOP: {
         Standing.SAME: (Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),

@@ -30,6 +30,7 @@ EVENTS: Mapping[str, Event] = {
     "SessionStart": Event.SESSION_START,
     "UserPromptSubmit": Event.PROMPT,
     "PreToolUse": Event.TOOL,
+    "PermissionRequest": Event.PERMISSION,
     "PostToolUse": Event.BATCH,
     "PostToolUseFailure": Event.BATCH,
     "PostToolBatch": Event.BATCH,
@@ -42,6 +43,7 @@ EVENTS: Mapping[str, Event] = {
     "SubagentStop": Event.SUBAGENT,
 }
 
+ONE_TOOL = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"})
 MAIN_ONLY = frozenset({Event.PROMPT, Event.STOP, Event.STOP_FAILURE})
 NOTIFICATION = "<task-notification>"
 _ULID = r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"
@@ -172,7 +174,7 @@ def _tools(payload: Mapping[str, Any], name: str) -> tuple[ToolCall, ...]:
             if isinstance(one, dict) and one.get("tool_name")
         )
     tool = _text(payload, "tool_name")[:128]
-    if not tool or name not in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
+    if not tool or name not in ONE_TOOL:
         return ()
     return (ToolCall(_text(payload, "tool_use_id")[:128], tool, name != "PostToolUseFailure"),)
 

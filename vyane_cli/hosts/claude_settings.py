@@ -52,6 +52,7 @@ TABLE = (
     Row("CwdChanged", rewake=True, timeout_s=DAY_S),
     Row("UserPromptSubmit", timeout_s=10),
     Row("PreToolUse", timeout_s=10),
+    Row("PermissionRequest", timeout_s=10),
     Row("PostToolBatch", timeout_s=10),
     Row("Stop", timeout_s=30),
     Row("StopFailure", timeout_s=10),
