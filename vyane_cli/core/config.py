@@ -38,6 +38,8 @@ KEYS: Mapping[str, Key] = {
                                        "cap it at 8.", minimum=0),
     "delivery.overdue_s": Key(10, "How long startable mail may lie before another session's tick "
                               "rings again, in seconds.", minimum=1),
+    "workers.stale_after_s": Key(1500, "How long a worker may be at work without a sign before it "
+                                 "counts as stale, in seconds.", minimum=1),
     "timeline.excerpt_chars": Key(280, "How much of a result the timeline keeps, in characters; "
                                   "0: none.", minimum=0),
     "gc.keep_ended_days": Key(30, "How long an ended worker stays in the registry, in days.",

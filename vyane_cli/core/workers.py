@@ -82,6 +82,8 @@ class Worker(NamedTuple):
     """A cancel of its parent passes it by."""
     group: str | None = None
     long_running_until: float | None = None
+    stale_since: float | None = None
+    """The last sign that it had given when it was found stale; a later one ends that."""
     failure_reason: str | None = None
     cwd: str = ""
     created_at: float = 0.0
@@ -118,9 +120,16 @@ def render_worker(worker: Worker) -> dict[str, Any]:
     return {**unknown, **data}
 
 
-def shown_status(worker: Worker, liveness: Liveness) -> WorkerStatus:
+def is_stale(worker: Worker, last_sign_s: float) -> bool:
+    """Whether it was found stale and has given no sign since."""
+    return worker.status is WorkerStatus.STALE and last_sign_s <= (worker.stale_since or 0.0)
+
+
+def shown_status(worker: Worker, liveness: Liveness, last_sign_s: float = 0.0) -> WorkerStatus:
     """The status that people see: the stored one, moved by what the session does now."""
-    if worker.final or worker.status in (WorkerStatus.INTERRUPTED, WorkerStatus.STALE):
+    if worker.final or worker.status is WorkerStatus.INTERRUPTED:
+        return worker.status
+    if is_stale(worker, last_sign_s) and liveness is not Liveness.EXITED:
         return worker.status
     match liveness:
         case Liveness.BUSY:

@@ -2,9 +2,10 @@
 
 from vyane_cli.core.messages import FromKind, Relation, ToKind
 from vyane_cli.core.routing import Address, Relative, parse_address
-from vyane_cli.core.workers import Worker, find_worker, nearest_names
+from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, is_stale, nearest_names
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.liveness import last_sign, look
 from vyane_cli.operations.storing import Target
 from vyane_cli.store import processes, registry
 
@@ -118,8 +119,8 @@ def _is_active(runtime: "Runtime", worker: Worker) -> bool:
         return False
     session_id = registry.read_current(runtime.layout, worker.id)
     session = registry.load_session(runtime.layout, session_id) if session_id else None
-    return (
-        session is not None
-        and not session.ended
-        and (processes.is_present(session.process) is not False)
-    )
+    if session is None or session.ended or processes.is_present(session.process) is False:
+        return False
+    if worker.status is not WorkerStatus.STALE:
+        return True
+    return not is_stale(worker, last_sign(runtime, worker, look(runtime, worker)))

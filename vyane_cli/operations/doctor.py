@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.checks import installation, machine, sessions, state
+from vyane_cli.operations.checks import installation, machine, sessions, state, thresholds
 from vyane_cli.operations.checks.subject import Finding, Subject
 from vyane_cli.operations.hooks import HostSettings
 from vyane_cli.runtime import Runtime
@@ -32,6 +32,7 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "overdue":            sessions.overdue,
     "oldest_unshown":     sessions.oldest_unshown,
     "many_workers":       sessions.many_workers,
+    "thresholds":         thresholds.thresholds,
     "markers":            sessions.marker_files,
     "names":              state.names,
     "need_user_page":     state.need_user_page,

@@ -13,6 +13,7 @@ from vyane_cli.operations.expire import Box, all_boxes, expire
 from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
+from vyane_cli.operations.stale import find_stale, mark_stale
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.operations.timeline_delete import clear_trash
 from vyane_cli.store import archive, cancels, document, files, markers, registry
@@ -29,6 +30,7 @@ TEMPORARY_S = 3_600.0
 STEPS = (
     "lost",
     "orphans",
+    "stale",
     "expired",
     "archived",
     "keys",
@@ -51,6 +53,7 @@ def collect(
     if os.path.isdir(runtime.layout.root):
         counts["lost"] = sweep.guarded("registry", settle_lost_children)
         counts["orphans"] = sweep.guarded("registry", mark_orphans)
+        counts["stale"] = sweep.guarded("registry", mark_silent)
         counts["expired"] = sweep.guarded("registry", expire)
         counts["archived"] = sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
@@ -74,6 +77,12 @@ def settle_lost_children(sweep: Sweep) -> int:
 def _settle_lost(sweep: Sweep, worker: Worker) -> int:
     settle = is_lost if sweep.dry_run else settle_lost
     return int(settle(sweep.runtime, worker))
+
+
+def mark_silent(sweep: Sweep) -> int:
+    """Workers at work without a sign are marked; those with one again are not any more."""
+    look = find_stale if sweep.dry_run else mark_stale
+    return len(look(sweep.runtime, sweep.runtime.clock()).stale)
 
 
 def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:

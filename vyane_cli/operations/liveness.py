@@ -66,6 +66,16 @@ def look(runtime: "Runtime", worker: Worker) -> Look:
     )
 
 
+def last_sign(runtime: "Runtime", worker: Worker, seen: Look) -> float:
+    """When it last did something that left a trace: a hook, an event, a message, a line of log."""
+    layout, logical = runtime.layout, worker.logical_session_id
+    traces = [layout.outbox(worker.id), layout.output(worker.id), layout.errors(worker.id)]
+    if logical:
+        traces.append(layout.beat(logical))
+    known = (seen.beat_at, worker.last_used_at, worker.created_at)
+    return max(*known, *(markers.modified(path) for path in traces))
+
+
 def transports_of(runtime: "Runtime", session: HostSession, liveness: Liveness) -> tuple[str, ...]:
     """By which ways a turn can be made to happen in this session now."""
     if liveness is Liveness.EXITED:
@@ -86,7 +96,7 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     session = seen.session
     data = render_worker(worker)
     data.update(
-        status=str(shown_status(worker, seen.liveness)),
+        status=str(shown_status(worker, seen.liveness, last_sign(runtime, worker, seen))),
         session_id=session.id if session is not None else worker.session_id,
         last_heartbeat=seen.beat_at or None,
         last_used_at=max(worker.last_used_at, seen.beat_at) or None,

@@ -1,0 +1,167 @@
+"""Workers that give no sign: found by `gc`, shielded, told of once, back with their next sign."""
+
+import json
+import os
+import time
+
+import pytest
+
+from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+from tests.simulated import HUMAN
+from vyane_cli.core.spawning import Order
+from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.report import report_long_running
+from vyane_cli.operations.spawn import spawn
+from vyane_cli.operations.stale import Staleness, find_stale, mark_stale
+from vyane_cli.operations.takeover import take_over
+from vyane_cli.store import files, needs, registry
+
+LONG_S = 2_000.0
+
+
+def silence(one, seconds: float = LONG_S) -> None:  # noqa: F811
+    """The session's last sign was so long ago."""
+    known = registry.load_session(one.world.layout, one.session)
+    assert known is not None
+    at = time.time() - seconds
+    registry.save_session(one.world.layout, known._replace(started_at=at))
+    os.utime(one.world.layout.beat(one.session), (at, at))
+    book = registry.Registry(one.world.layout)
+    old = {"created_at": at, "last_used_at": at}
+    book.put(book.workers[one.worker]._replace(**old))
+    book.save()
+
+
+def status(one) -> WorkerStatus:  # noqa: F811
+    return registry.Registry(one.world.layout).workers[one.worker].status
+
+
+def shown(run) -> str:  # noqa: F811
+    (row,) = json.loads(run("--json", "workers")[1])
+    return str(row["status"])
+
+
+def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # noqa: F811
+    """And runs again with its next one; nothing was signalled."""
+    one.prompt()
+    assert json.loads(run("--json", "gc")[1])["stale"] == 0
+    silence(one)
+    assert json.loads(run("--json", "gc", "--dry-run")[1])["stale"] == 1
+    assert shown(run) == "RUNNING"
+    assert [json.loads(run("--json", "gc")[1])["stale"] for _ in range(2)] == [1, 0]
+    assert shown(run) == "STALE"
+    (entry,) = needs.listing(one.world.layout)
+    assert "no sign for 25 minutes" in entry["text"]
+    assert one.process.poll() is None
+
+    one.batch()
+    assert shown(run) == "RUNNING"
+    assert status(one) is WorkerStatus.STALE
+    found = mark_stale(one.world, one.world.clock())
+    assert found == Staleness((), (one.worker,))
+    assert status(one) is WorkerStatus.RUNNING
+
+
+def test_a_longer_silence_that_was_announced_is_no_sign_of_trouble(one, run):  # noqa: F811
+    """Until it is over."""
+    one.prompt()
+    one.world.environ = one.environ()
+    report_long_running(one.world, 600)
+    silence(one)
+    clock = one.world.clock()
+    assert find_stale(one.world, clock) == Staleness()
+    later = clock._replace(now_ms=clock.now_ms + 601_000)
+    assert find_stale(one.world, later) == Staleness((one.worker,))
+
+
+def test_a_takeover_that_is_not_over_shields(one, run):  # noqa: F811
+    """The person is at it."""
+    one.prompt()
+    take_over(one.world, one.worker, "stop", timeout_s=0, speaker=HUMAN)
+    silence(one)
+    assert mark_stale(one.world, one.world.clock()) == Staleness()
+    one.tool()
+    one.batch()
+    one.stop()
+    one.prompt()
+    silence(one)
+    assert mark_stale(one.world, one.world.clock()) == Staleness((one.worker,))
+
+
+def test_a_session_that_waits_for_its_person_is_at_rest(one):  # noqa: F811
+    """Unless mail lies there that ought to have woken it."""
+    silence(one, 8 * 3600)
+    assert mark_stale(one.world, one.world.clock()) == Staleness()
+    one.world.send("project", "hello")
+    silence(one, 8 * 3600)
+    assert mark_stale(one.world, one.world.clock()) == Staleness((one.worker,))
+
+
+def test_one_whose_process_is_gone_has_exited_and_is_not_stale(one, run):  # noqa: F811
+    """Process identity says so, not age."""
+    one.prompt()
+    silence(one)
+    mark_stale(one.world, one.world.clock())
+    one.die()
+    assert shown(run) == "RELEASED"
+    assert mark_stale(one.world, one.world.clock()).back == (one.worker,)
+    assert status(one) is WorkerStatus.RELEASED
+
+
+def test_what_a_spawned_program_prints_is_a_sign(one, monkeypatch):  # noqa: F811
+    """It has no hooks: its log grows."""
+    monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
+    child = spawn(one.world, Order("go", one.worker, cwd="/tmp"))
+    book = registry.Registry(one.world.layout)
+    at = time.time() - LONG_S
+    book.put(
+        book.workers[child.id]._replace(status=WorkerStatus.RUNNING, created_at=at, last_used_at=at)
+    )
+    book.save()
+    silence(one)
+    one.batch()
+    assert find_stale(one.world, one.world.clock()) == Staleness((child.id,))
+    files.touch(one.world.layout.output(child.id), "line\n")
+    assert find_stale(one.world, one.world.clock()) == Staleness()
+
+
+def test_a_broadcast_passes_a_stale_worker_by(host, one):  # noqa: F811
+    """Until it gives a sign."""
+    other = host()
+    other.start()
+    one.prompt()
+    silence(one)
+    mark_stale(one.world, one.world.clock())
+    one.world.send("all", "hello", kind="info")
+    assert len(one.world.inbox(other.worker).mailbox.entries) == 1
+    assert one.world.inbox(one.worker).mailbox.entries == ()
+    one.world.pass_s(61)
+    one.batch()
+    one.world.send("all", "again", kind="info")
+    assert len(one.world.inbox(one.worker).mailbox.entries) == 1
+
+
+@pytest.mark.parametrize("given, seconds", [("", 1500), ("1300", 1300), ("60", 60)])
+def test_the_threshold_is_a_setting_and_a_variable(one, given, seconds):  # noqa: F811
+    """The variable wins; `doctor` complains when it is below the idle time."""
+    from tests.cli.test_doctor import claude_settings, examine
+
+    one.prompt()
+    silence(one, seconds - 5)
+    one.world.environ = {"VYANE_WORKER_HEARTBEAT_TIMEOUT": given, "HOME": "/", "PATH": ""}
+    clock = one.world.clock()
+    assert find_stale(one.world, clock) == Staleness()
+    later = clock._replace(now_ms=clock.now_ms + 10_000)
+    assert find_stale(one.world, later) == Staleness((one.worker,))
+    (check,) = [c for c in examine(one.world, claude_settings, "/") if c.check == "thresholds"]
+    assert check.ok is (seconds > 1200)
+
+
+@pytest.mark.parametrize("given", ["soon", "0", "nan", "inf", "-5"])
+def test_a_threshold_that_is_none_is_refused(one, given):  # noqa: F811
+    """And names the variable."""
+    one.world.environ = {"VYANE_WORKER_HEARTBEAT_TIMEOUT": given}
+    with pytest.raises(InvalidInputError, match="VYANE_WORKER_HEARTBEAT_TIMEOUT"):
+        mark_stale(one.world, one.world.clock())

@@ -1,0 +1,50 @@
+"""Stale: a worker that ought to be getting on and gives no sign of it. One rule, from evidence."""
+
+from __future__ import annotations
+
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.workers import TRANSITIONS, WorkerStatus
+
+STALE_AFTER_S = 1_500.0
+IDLE_S = 1_200.0
+"""What is over for so long does not come back by itself: staleness begins later."""
+
+
+class Signs(NamedTuple):
+    """What is known of one worker when it is looked at."""
+
+    status: WorkerStatus
+    """As shown: the stored one, moved by what its session does."""
+    liveness: Liveness
+    last_s: float
+    """Its last sign: a hook, a tick, a word of its own, something printed. Unix seconds."""
+    attended: bool = False
+    """A person sits at it."""
+    takeover: bool = False
+    """A takeover of it is not over."""
+    expects: bool = False
+    """Mail that may start a turn waits for it."""
+    long_running_until_s: float = 0.0
+
+
+class Verdict(NamedTuple):
+    """Whether it is stale, and the rule that says so."""
+
+    stale: bool
+    rule: str
+
+
+def decide_stale(signs: Signs, now_s: float, after_s: float = STALE_AFTER_S) -> Verdict:
+    """First match. Total. Age alone proves no death: a stale worker goes on with its next sign."""
+    if WorkerStatus.STALE not in TRANSITIONS[signs.status]:
+        return Verdict(False, "not-at-work")
+    if now_s - signs.last_s < after_s:
+        return Verdict(False, "progress")
+    if signs.takeover:
+        return Verdict(False, "takeover-pending")
+    if signs.long_running_until_s > now_s:
+        return Verdict(False, "long-running")
+    if signs.liveness is Liveness.IDLE and signs.attended and not signs.expects:
+        return Verdict(False, "at-rest")  # it waits for its person, as it should
+    return Verdict(True, "silent")
