@@ -1,0 +1,1 @@
+"""Adapters of channels: conversation ↔ messages and events. A module is the adapter."""

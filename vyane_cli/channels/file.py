@@ -1,0 +1,374 @@
+"""The `file` channel: a folder of Markdown threads that a person reads, edits and appends to.
+
+A thread is `NAME.KEY.md`. Its first line is the title, its second names the key. What vyane says is
+quoted (`> `) and begins with a mark that holds its nonce and its number of lines; every other line
+is the person's. A post is one append, so that it stands in nobody's way; a change in place writes
+the file anew, and what was appended in the meantime is carried over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vyane_cli.channels.file_threads import Thread, extend, parse_thread, render_block
+from vyane_cli.core.config import Key
+from vyane_cli.core.conversations import (
+    Capabilities,
+    Conversation,
+    File,
+    Incoming,
+    Opening,
+    Outcome,
+    Page,
+    Part,
+    Post,
+    Surroundings,
+    Verdict,
+)
+from vyane_cli.core.workers import slug
+from vyane_cli.errors import InvalidInputError
+
+NAME = "file"
+SETTINGS: Mapping[str, Key] = {
+    "folder": Key(
+        "threads", "Where the threads lie: a path; a relative one is below the state root."
+    ),
+}
+
+TEXT_MAX = 20_000
+"""Characters; of a longer post the beginning is shown, and the whole lies beside the thread."""
+HEAD = 4_000
+FILE_MAX = 16 * 1024 * 1024
+BUSY_MS, STORAGE_MS = 2_000, 60_000
+
+
+def _nothing(name: str, path: str) -> None:
+    pass
+
+
+step: Callable[[str, str], None] = _nothing
+"""Called as `step(call, path)` before each call that changes a file. Tests replace it."""
+
+
+def open_channel(
+    settings: Mapping[str, Any], account: str, memory: dict[str, Any], around: Surroundings
+) -> FileChannel:
+    """The folder of these settings; nothing is made before the first thread."""
+    folder = str(settings["folder"])
+    if not folder.strip():
+        raise InvalidInputError("channels.file.folder", folder, "the path of a folder")
+    path = os.path.join(around.home, os.path.expanduser(folder))
+    return FileChannel(os.path.abspath(path), account, memory, around)
+
+
+class FileChannel:
+    """The threads of one folder."""
+
+    capabilities = Capabilities()
+
+    def __init__(
+        self, folder: str, account: str, memory: dict[str, Any], around: Surroundings
+    ) -> None:
+        self.folder, self.account, self.memory, self.around = folder, account, memory, around
+        self.fingerprint = folder
+
+    # ------------------------------------------------------------------ conversations
+
+    def check(self) -> Outcome:
+        """Whether the folder is there, or can be made."""
+        try:
+            step("mkdir", self.folder)
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+        except OSError as error:
+            return self._off(error)
+        return Outcome(Verdict.DONE)
+
+    def open(self, opening: Opening) -> Outcome:
+        """The thread with this key, wherever in the folder it was renamed to, or a new one."""
+        ready = self.check()
+        if ready.verdict is not Verdict.DONE:
+            return ready
+        path = self._find(opening.key)
+        if not path:
+            name = f"{slug(opening.title) or 'thread'}.{opening.key}.md"
+            path = os.path.join(self.folder, name)
+            thread = parse_thread("")
+            thread.title, thread.key = one_line(opening.title), opening.key
+            text = thread.render() + render_block(opening.first.text, opening.nonce)
+            try:
+                self._replace(path, text.encode("utf-8", "replace"))
+            except OSError as error:
+                return self._off(error)
+        name = os.path.basename(path)[: -len(".md")]
+        where = Conversation(NAME, self.account, name, os.path.basename(self.folder))
+        return Outcome(Verdict.DONE, id=opening.nonce, conversation=where)
+
+    def _find(self, key: str) -> str:
+        mark = f"<!-- vyane:thread {key} "
+        for name in sorted(os.listdir(self.folder)):
+            if not name.endswith(".md") or name.startswith("."):
+                continue
+            path = os.path.join(self.folder, name)
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    head = file.read(4096)
+            except OSError:
+                continue
+            if mark in head:
+                return path
+        return ""
+
+    def probe(self, conversation: Conversation) -> Outcome:
+        """A file that nobody may write is locked; one that is not there is gone."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        if not os.stat(found[0]).st_mode & 0o222:
+            return self._locked(found[0])
+        return Outcome(Verdict.DONE, archived=found[2].closed)
+
+    # ------------------------------------------------------------------ out
+
+    def plan(self, post: Post) -> Sequence[Part]:
+        """One part; a long text as its beginning, with the whole beside it."""
+        text = post.text.strip("\n")
+        if not text.strip():
+            return ()
+        if len(text) <= TEXT_MAX:
+            return (Part(text, (), post.notify, post.mention),)
+        note = f"… {len(text):,} characters; the whole text lies beside this thread."
+        whole = (File("whole.txt", text),)
+        return (Part(f"{text[:HEAD]}\n\n{note}", whole, post.notify, post.mention),)
+
+    def post(self, conversation: Conversation, part: Part, nonce: str) -> Outcome:
+        """Append a block. A block that a crash left unfinished at the end is taken away first."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        path, data, thread = found
+        if not os.stat(path).st_mode & 0o222:
+            return self._locked(path)
+        if thread.holds(nonce):
+            return Outcome(Verdict.DONE, id=nonce)
+        text = part.text
+        try:
+            for file in part.files:
+                name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.name).strip(".-") or "text.txt"
+                beside = os.path.join(f"{path[: -len('.md')]}.files", f"{nonce}-{name}")
+                step("mkdir", os.path.dirname(beside))
+                os.makedirs(os.path.dirname(beside), 0o700, exist_ok=True)
+                self._replace(beside, file.text.encode("utf-8", "replace"))
+                text += f"\n\n[{name}]({os.path.relpath(beside, self.folder)})"
+            if thread.closed:
+                thread.closed = False
+                self._rewrite(path, data, thread.render())
+                return self.post(conversation, part._replace(text=text, files=()), nonce)
+            self._append(path, data, thread.unfinished, render_block(text, nonce))
+        except OSError as error:
+            return self._storage(path, error)
+        return Outcome(Verdict.DONE, id=nonce)
+
+    def find_post(self, conversation: Conversation, part: Part, nonce: str, after: str) -> Outcome:
+        """The mark of a block holds its nonce."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        return Outcome(Verdict.DONE, id=nonce if found[2].holds(nonce) else "")
+
+    def edit(self, conversation: Conversation, message: str, part: Part) -> Outcome:
+        """Write the file anew with this block changed."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        path, data, thread = found
+        if not os.stat(path).st_mode & 0o222:
+            return self._locked(path)
+        if not thread.change(message, part.text):
+            return Outcome(Verdict.ABSENT, "unknown-message", f"the post {message} was removed")
+        try:
+            self._rewrite(path, data, thread.render())
+        except OSError as error:
+            return self._storage(path, error)
+        return Outcome(Verdict.DONE, id=message)
+
+    def mark(
+        self, conversation: Conversation, title: str | None = None, closed: bool | None = None
+    ) -> Outcome:
+        """The first line is the title; the second says whether it is closed."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        path, data, thread = found
+        if not os.stat(path).st_mode & 0o222:
+            return self._locked(path)
+        thread.title = thread.title if title is None else one_line(title)
+        thread.closed = thread.closed if closed is None else closed
+        try:
+            self._rewrite(path, data, thread.render())
+        except OSError as error:
+            return self._storage(path, error)
+        return Outcome(Verdict.DONE)
+
+    # ------------------------------------------------------------------ in
+
+    def read(self, conversation: Conversation, cursor: str) -> Outcome:
+        """The person's lines that are new or changed. A line counts once its end is written."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        path, _, thread = found
+        written, onward = extend(cursor, thread.lines)
+        author = _owner(path)
+        at_ms = os.stat(path).st_mtime_ns // 1_000_000
+        messages = tuple(
+            Incoming(one.id, author, author, one.text, at_ms, one.edited) for one in written
+        )
+        return Outcome(Verdict.DONE, page=Page(messages, onward))
+
+    def seek_end(self, conversation: Conversation) -> Outcome:
+        """After the last line that is there."""
+        found = self._load(conversation)
+        if isinstance(found, Outcome):
+            return found
+        return Outcome(Verdict.DONE, page=Page((), extend("", found[2].lines)[1]))
+
+    def acknowledge(self, conversation: Conversation, message: str) -> Outcome:
+        """There is no sign to put at a line: the answer is what shows."""
+        return Outcome(Verdict.DONE)
+
+    # ------------------------------------------------------------------ the file
+
+    def _load(self, conversation: Conversation) -> Outcome | tuple[str, bytes, Thread]:
+        name = conversation.id
+        if not name or name.startswith(".") or os.path.basename(name) != name or "\0" in name:
+            return Outcome(
+                Verdict.GONE, "unknown-thread", f"{name!r} is no name of a thread in the folder"
+            )
+        path = os.path.join(self.folder, name.removesuffix(".md") + ".md")
+        try:
+            with open(path, "rb") as file:
+                data = file.read(FILE_MAX + 1)
+        except FileNotFoundError:
+            return Outcome(
+                Verdict.GONE,
+                "unknown-thread",
+                f"{path} is gone",
+                "`vyane unbind` it, or put the file back and `vyane mirror push --again`",
+            )
+        except PermissionError:
+            return self._locked(path)
+        except OSError as error:
+            return self._storage(path, error)
+        if len(data) > FILE_MAX:
+            detail = f"{path} is over {FILE_MAX // 1024 // 1024} MiB"
+            return Outcome(Verdict.REFUSED, "too-long", detail, "move old lines to another file")
+        return path, data, parse_thread(data.decode("utf-8", "surrogateescape"))
+
+    def _append(self, path: str, data: bytes, unfinished: int, block: str) -> None:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        step("open", path)
+        fd = os.open(path, flags)
+        try:
+            end = os.fstat(fd).st_size
+            if unfinished and end == len(data):
+                step("ftruncate", path)
+                os.ftruncate(fd, end - unfinished)
+                data = data[:-unfinished]
+                end = len(data)
+            last = os.pread(fd, 2, max(end - 2, 0))
+            gap = "" if last in (b"", b"\n\n") else "\n" if last.endswith(b"\n") else "\n\n"
+            text = (gap + block).encode("utf-8", "replace")
+            os.lseek(fd, 0, os.SEEK_END)
+            while text:
+                step("write", path)
+                text = text[os.write(fd, text) :]
+            step("fsync", path)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _rewrite(self, path: str, data: bytes, text: str) -> None:
+        """Replace the file; what a person appended since it was read is kept."""
+        changed = text.encode("utf-8", "surrogateescape")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_size < len(data) or os.pread(fd, len(data), 0) != data:
+                raise BlockingIOError(11, "it was changed at this moment")
+            changed += os.pread(fd, FILE_MAX, len(data))
+            seen = os.fstat(fd).st_size
+            self._replace(path, changed)
+            late = os.pread(fd, FILE_MAX, seen)  # appended between the reading and the rename
+            if late:
+                step("append", path)
+                with open(path, "ab") as file:
+                    file.write(late)
+        finally:
+            os.close(fd)
+
+    def _replace(self, path: str, data: bytes) -> None:
+        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
+        try:
+            mode = os.stat(path).st_mode & 0o7777
+        except FileNotFoundError:
+            mode = 0o600
+        step("open", temporary)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        try:
+            os.fchmod(fd, mode)
+            while data:
+                step("write", temporary)
+                data = data[os.write(fd, data) :]
+            step("fsync", temporary)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        step("rename", path)
+        os.replace(temporary, path)
+        step("fsync", os.path.dirname(path))
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    # ------------------------------------------------------------------ outcomes
+
+    def _off(self, error: OSError) -> Outcome:
+        detail = f"{error.filename or self.folder}: {(error.strerror or 'unusable').lower()}"
+        if error.errno in (28, 122):
+            return self._storage(self.folder, error)
+        return Outcome(
+            Verdict.OFF, "folder-unusable", detail, "set another folder: channels.file.folder"
+        )
+
+    def _locked(self, path: str) -> Outcome:
+        return Outcome(
+            Verdict.LOCKED,
+            "locked",
+            f"{path} may not be written",
+            f"chmod u+w {path}, then `vyane mirror push --again`",
+        )
+
+    def _storage(self, path: str, error: OSError) -> Outcome:
+        wait = BUSY_MS if error.errno == 11 else STORAGE_MS
+        detail = f"{path}: {(error.strerror or 'unusable').lower()}"
+        return Outcome(Verdict.LATER, "storage", detail, retry_ms=self.around.now_ms() + wait)
+
+
+def one_line(text: str) -> str:
+    """A title: one line with something in it."""
+    return " ".join(text.split())[:200] or "thread"
+
+
+def _owner(path: str) -> str:
+    """Who writes here: the account that the file belongs to."""
+    import pwd
+
+    uid = os.stat(path).st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid-{uid}"
