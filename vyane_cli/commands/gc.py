@@ -11,6 +11,7 @@ from vyane_cli.render.human import Screen, safe
 
 WORDS = {
     "lost": "{} spawned without a process any more; their parents are told",
+    "resumed": "{} closed sessions resumed, because mail waits for them",
     "orphans": "{} go on without their parent; you are told of each",
     "stale": "{} at work without a sign for too long; you are told of each that is waited for",
     "expired": "{} expired where nobody would have noticed; senders are told",

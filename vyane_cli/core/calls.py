@@ -114,12 +114,17 @@ class Reply(NamedTuple):
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Protocol
 
     class Host(Protocol):
         """What an operation asks of a host's module: its own records of a session."""
 
         WORKER_TYPE: str
+
+        def variables(self, folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+            """What a new process needs in its environment to find sessions of this folder."""
+            ...
 
         def says_idle(self, folder: str, pid: int, session: str, since_s: float) -> bool:
             """Whether the host's record says that the session has turned idle since then."""

@@ -38,6 +38,9 @@ KEYS: Mapping[str, Key] = {
                                        "cap it at 8.", minimum=0),
     "delivery.overdue_s": Key(10, "How long startable mail may lie before another session's tick "
                               "rings again, in seconds.", minimum=1),
+    "delivery.resume": Key("never", "Which closed sessions vyane may open again by itself: those "
+                           "that mail waits for, and children that were broken off.",
+                           choices=("never", "children", "all")),
     "workers.stale_after_s": Key(1500, "How long a worker may be at work without a sign before it "
                                  "counts as stale, in seconds.", minimum=1),
     "timeline.excerpt_chars": Key(280, "How much of a result the timeline keeps, in characters; "

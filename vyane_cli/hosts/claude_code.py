@@ -221,6 +221,12 @@ def config_dir(environ: Mapping[str, str]) -> str:
     return given or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".claude")
 
 
+def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The configuration folder, if it is not the one that the client takes by itself."""
+    usual = config_dir({name: environ[name] for name in ("HOME",) if name in environ})
+    return {"CLAUDE_CONFIG_DIR": folder} if folder and folder != usual else {}
+
+
 def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
     """Whether the client's record says that this session has turned idle since a moment.
 

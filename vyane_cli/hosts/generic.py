@@ -1,5 +1,7 @@
 """A host without hooks: it asks for its mail and gets plain text."""
 
+from collections.abc import Mapping
+
 from vyane_cli.core.calls import Event, HookCall, Reply
 
 NAME = "generic"
@@ -14,6 +16,11 @@ def parse(session: str) -> HookCall:
 def render(reply: Reply) -> tuple[bytes, bytes]:
     """(stdout, stderr): the messages as text, or nothing."""
     return (reply.text + "\n").encode("utf-8", "replace") if reply.text else b"", b""
+
+
+def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Such a host keeps nothing anywhere."""
+    return {}
 
 
 def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:

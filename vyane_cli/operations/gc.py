@@ -12,6 +12,7 @@ from vyane_cli.core.workers import Worker
 from vyane_cli.operations.expire import Box, all_boxes, expire
 from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.results import is_lost, settle_lost
+from vyane_cli.operations.resume import resume_waiting
 from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.stale import find_stale, mark_stale
 from vyane_cli.operations.sweep import Sweep
@@ -29,6 +30,7 @@ TEMPORARY_S = 3_600.0
 
 STEPS = (
     "lost",
+    "resumed",
     "orphans",
     "stale",
     "expired",
@@ -52,6 +54,7 @@ def collect(
     counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
     if os.path.isdir(runtime.layout.root):
         counts["lost"] = sweep.guarded("registry", settle_lost_children)
+        counts["resumed"] = 0 if dry_run else sweep.guarded("registry", resume_closed)
         counts["orphans"] = sweep.guarded("registry", mark_orphans)
         counts["stale"] = sweep.guarded("registry", mark_silent)
         counts["expired"] = sweep.guarded("registry", expire)
@@ -77,6 +80,11 @@ def settle_lost_children(sweep: Sweep) -> int:
 def _settle_lost(sweep: Sweep, worker: Worker) -> int:
     settle = is_lost if sweep.dry_run else settle_lost
     return int(settle(sweep.runtime, worker))
+
+
+def resume_closed(sweep: Sweep) -> int:
+    """Closed sessions that mail waits for, where the settings allow that."""
+    return len(resume_waiting(sweep.runtime, sweep.runtime.clock()))
 
 
 def mark_silent(sweep: Sweep) -> int:

@@ -114,6 +114,8 @@ def _outlook(
     position = message.position
     if "call" in ways:
         return "it gets the message at its next call (vyane tick --host generic)"
+    if "resume" in ways and message.lane is not Lane.QUIET:
+        return "the session is closed; vyane opens it again for the message"
     match liveness:
         case Liveness.EXITED:
             return "the session is closed; it gets the message when it comes back"

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.workers import WorkerStatus, check_transition
 from vyane_cli.errors import ConflictError, StorageError, VyaneError
-from vyane_cli.store import files, launches
+from vyane_cli.store import files, launches, needs, registry
+from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,14 +66,20 @@ def run(runtime: "Runtime", worker: str) -> None:
         why = error.message if isinstance(error, StorageError) else error.strerror or str(error)
         reason = f"it could not be started: {launch.command[0]}: {why}"
         _patiently(lambda: _fail(runtime, worker, reason))
+        if launch.resumed and not launch.dispatch:
+            _patiently(lambda: _call_person(runtime, worker, reason))
         return
     started = launch._replace(process=runtime.identify(process.pid))
     _try(lambda: launches.save(layout, started))
-    if not launch.hooks:
+    if launch.resumed:
+        _try(lambda: _goes_on(runtime, worker))
+    elif not launch.hooks:
         _try(lambda: _register(runtime, started))
     status = process.wait()
     ended = started._replace(exit_status=status, ended_at=runtime.clock().at)
     _try(lambda: launches.save(layout, ended))
+    if launch.resumed and not launch.dispatch and status:
+        _patiently(lambda: _call_person(runtime, worker, f"it exited with status {status}"))
     from vyane_cli.operations.results import settle_exit
 
     _patiently(lambda: settle_exit(runtime, ended, status))
@@ -79,9 +87,10 @@ def run(runtime: "Runtime", worker: str) -> None:
 
 def _start(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[bytes]":
     layout = runtime.layout
-    output = files.open_for_writing(layout.output(launch.worker))
+    output = _append_to(layout.output(launch.worker))
     errors = _append_to(layout.errors(launch.worker))
-    source = os.open(layout.prompt(launch.worker) if launch.stdin else os.devnull, os.O_RDONLY)
+    prompt = layout.resume_prompt if launch.resumed else layout.prompt
+    source = os.open(prompt(launch.worker) if launch.stdin else os.devnull, os.O_RDONLY)
     try:
         return subprocess.Popen(
             launch.command,
@@ -119,6 +128,27 @@ def _register(runtime: "Runtime", launch: launches.Launch) -> None:
         worker=launch.worker,
     )
     tick(runtime, call, host, _unheard, runtime.deadline(), rerun=True)
+
+
+def _goes_on(runtime: "Runtime", worker: str) -> None:
+    """A child that was broken off runs again."""
+    with runtime.held((Kind.REGISTRY, "")):
+        book = registry.Registry(runtime.layout)
+        known = book.workers.get(worker)
+        if known is not None and known.status is WorkerStatus.INTERRUPTED:
+            book.put(known._replace(status=check_transition(known.status, WorkerStatus.RUNNING)))
+            book.save()
+
+
+def _call_person(runtime: "Runtime", worker: str, reason: str) -> None:
+    """A closed session that mail was to open again: its mail stays where it is."""
+    known = registry.Registry(runtime.layout).workers.get(worker)
+    name = known.name if known is not None else worker
+    text = (
+        f"{name} ({worker}) was to be resumed for its mail: {reason}; "
+        f"`vyane logs {worker}` shows what it said, `vyane inbox {worker}` what waits"
+    )
+    needs.add(runtime.layout, f"resume:{worker}", text, runtime.clock(), runtime.deadline())
 
 
 def _unheard(reply: Reply) -> None:

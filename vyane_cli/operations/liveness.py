@@ -9,6 +9,7 @@ from vyane_cli.core.turns import OpenTurn
 from vyane_cli.core.workers import Worker, render_worker, shown_status
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.boxes import waiting
+from vyane_cli.operations.resume import may_resume
 from vyane_cli.store import markers, processes, registry, timeline
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ def look(runtime: "Runtime", worker: Worker) -> Look:
         liveness,
         session,
         turn,
-        transports_of(runtime, session, liveness),
+        transports_of(runtime, worker, session, liveness),
         max(markers.modified(layout.beat(session.id)), session.started_at),
         damaged,
     )
@@ -76,10 +77,12 @@ def last_sign(runtime: "Runtime", worker: Worker, seen: Look) -> float:
     return max(*known, *(markers.modified(path) for path in traces))
 
 
-def transports_of(runtime: "Runtime", session: HostSession, liveness: Liveness) -> tuple[str, ...]:
+def transports_of(
+    runtime: "Runtime", worker: Worker, session: HostSession, liveness: Liveness
+) -> tuple[str, ...]:
     """By which ways a turn can be made to happen in this session now."""
     if liveness is Liveness.EXITED:
-        return ()
+        return ("resume",) if may_resume(runtime, worker) else ()
     found = []
     if session.host == "generic":
         return ("call",)

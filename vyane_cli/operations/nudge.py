@@ -33,9 +33,19 @@ def nudge(runtime: "Runtime", worker: str, clock: Clock) -> bool:
         with runtime.held((locks.Kind.INBOX, worker), deadline=deadline):
             session = registry.read_current(runtime.layout, worker)
             files.touch(runtime.layout.due(worker), str(clock.now_ms + AGAIN_MS))
-            return publish(runtime, session, clock)
+            rung = publish(runtime, session, clock)
     except LockTimeoutError:
         return False  # its inbox is being worked on at this moment
+    return rung or reopen(runtime, worker, clock)
+
+
+def reopen(runtime: "Runtime", worker: str, clock: Clock) -> bool:
+    """Resume a closed session, where the settings allow that: the last way to reach it."""
+    if runtime.config["delivery.resume"] == "never":
+        return False
+    from vyane_cli.operations.resume import resume_for_mail
+
+    return resume_for_mail(runtime, worker, clock)
 
 
 def nudge_overdue(runtime: "Runtime", own: str, clock: Clock) -> None:

@@ -200,10 +200,18 @@ def settle_exit(runtime: "Runtime", launch: launches.Launch, status: int) -> Non
 
 
 def settle_lost(runtime: "Runtime", worker: Worker) -> bool:
-    """End a child whose launcher and process are both gone: nobody else will. True if it was."""
+    """End a child whose launcher and process are both gone: nobody else will. True if it was.
+
+    One that was broken off is resumed first, if `delivery.resume` allows it.
+    """
     launch = launches.load(runtime.layout, worker.id) if is_lost(runtime, worker) else None
     if launch is None:
         return False
+    if launch.exit_status is None and launch.process is not None:
+        from vyane_cli.operations.resume import resume_lost
+
+        if resume_lost(runtime, worker):
+            return False
     try:
         if launch.exit_status is not None:
             settle_exit(runtime, launch, launch.exit_status)

@@ -71,6 +71,7 @@ def _commit(sweep: Sweep, worker: Worker) -> bool:
             layout.outbox(worker.id),
             layout.launch(worker.id),
             layout.prompt(worker.id),
+            layout.resume_prompt(worker.id),
             layout.candidate(worker.id),
             layout.output(worker.id),
             layout.errors(worker.id),

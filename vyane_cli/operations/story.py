@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vyane_cli.core.gating import Verdict
 from vyane_cli.core.mailbox import Op
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.lookup import Found, find_message
@@ -56,7 +57,10 @@ def step(record: Mapping[str, Any]) -> dict[str, Any]:
     message = record.get("message") or {}
     at = message.get("ts") if op == Op.MESSAGE else record.get("at")
     rule = str(record.get("rule") or record.get("reason") or record.get("evidence") or "")
-    fact: dict[str, Any] = {"at": at, "step": STEPS.get(op, op), "rule": rule}
+    said = STEPS.get(op, op)
+    if op == Op.ATTEMPT and record.get("verdict") == Verdict.START:
+        said = "tried"
+    fact: dict[str, Any] = {"at": at, "step": said, "rule": rule}
     for key in ("transport", "session", "turn", "verdict", "readings", "again_ms", "evidence"):
         if record.get(key) not in (None, "", {}):
             fact[key] = record[key]

@@ -40,6 +40,8 @@ class Launch(NamedTuple):
     process: Process | None = None
     exit_status: int | None = None
     ended_at: float | None = None
+    resumed: int = 0
+    """How often it was opened again; 0: this is its first start."""
 
 
 def save(layout: Layout, launch: Launch) -> None:
@@ -64,9 +66,9 @@ def _parse(data: Mapping[str, Any]) -> Launch:
     return Launch(**known)
 
 
-def save_prompt(layout: Layout, worker: str, text: str) -> None:
-    """Keep what the child is asked, durably."""
-    path = layout.prompt(worker)
+def save_prompt(layout: Layout, worker: str, text: str, *, resumed: bool = False) -> None:
+    """Keep what the child is asked, or told when it is opened again; durably."""
+    path = layout.resume_prompt(worker) if resumed else layout.prompt(worker)
     files.make_directories(os.path.dirname(path))
     files.replace(path, text.encode("utf-8", "replace"))
 

@@ -173,6 +173,10 @@ class Layout:
         """`launches/{worker}.prompt.txt`: what a child was asked."""
         return self("launches", safe("worker", worker) + ".prompt.txt")
 
+    def resume_prompt(self, worker: str) -> str:
+        """`launches/{worker}.resume.txt`: what it is told when it is opened again."""
+        return self("launches", safe("worker", worker) + ".resume.txt")
+
     def candidate(self, worker: str) -> str:
         """`launches/{worker}.result.json`: the last answer of a child that still runs."""
         return self("launches", safe("worker", worker) + ".result.json")
