@@ -57,6 +57,7 @@ pins: export CUSTOM_COMPILE_COMMAND := make pins
 pins:  ## compile the requirement files again
 	test -x .venv-pins/bin/pip-compile || { $(PYTHON) -m venv .venv-pins && .venv-pins/bin/pip install --quiet pip-tools==7.6.2; }
 	$(PIN) --output-file requirements/runtime.txt pyproject.toml
+	$(PIN) --all-extras --output-file requirements/extras.txt pyproject.toml
 	$(PIN) --output-file requirements/dev.txt requirements/dev.in
 
 clean:  ## remove what these targets made
