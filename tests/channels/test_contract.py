@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.channels.bench import Bench, opened, opening, part_of, post
+from tests.channels.discord_bench import DiscordBench
 from tests.channels.file_bench import FileBench
+from tests.discord.mockcord import MockDiscord
 from vyane_cli.core.conversations import (
     NONCE_MAX,
     Channel,
@@ -27,6 +29,7 @@ Make = Callable[[Path, ExitStack], Bench]
 
 BENCHES: dict[str, Make] = {
     "file": lambda home, stack: FileBench(home),
+    "discord": lambda home, stack: DiscordBench(stack.enter_context(MockDiscord())),
 }
 """Every adapter. A bench that needs a server enters it into the stack."""
 

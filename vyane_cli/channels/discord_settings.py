@@ -1,0 +1,159 @@
+"""What the Discord channel is told: its settings, the token, the address.
+
+The token comes from the environment at each run, from a file or from a command that the
+environment names. It is kept in no file of vyane's and appears in no error. It goes wherever the
+address points, so that may only be Discord's own host, or this machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import subprocess
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from vyane_cli.core.config import Key
+from vyane_cli.errors import InvalidInputError, VyaneError
+
+NAME = "discord"
+# fmt: off
+SETTINGS: Mapping[str, Key] = {
+    "guild": Key("", "Id of the Discord server; empty: that of the forum."),
+    "forum": Key("", "Id of the forum channel in which the posts are made."),
+    "tags":  Key([], "Names of tags of the forum for new posts, at most five."),
+}
+# fmt: on
+
+API = "https://discord.com/api/v10"
+HOST = "discord.com"
+TAGS_MAX = 5
+COMMAND_S = 10
+_GUIDE = "docs/how-to/discord.md shows how to set up a bot"
+
+
+class Settings(NamedTuple):
+    """Everything that is known before the first request."""
+
+    guild: str
+    forum: str
+    tags: tuple[str, ...]
+    api: str
+    token: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one for other settings; neither they nor the token can be had from it."""
+        words = "\0".join(("vyane", *self[:2], *self.tags, *self[3:]))
+        return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def read_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """The settings in force; InvalidInputError names the one that cannot be right."""
+    guild = _snowflake("channels.discord.guild", str(settings["guild"]).strip(), optional=True)
+    forum = _snowflake("channels.discord.forum", str(settings["forum"]).strip())
+    tags = tuple(dict.fromkeys(str(tag).strip() for tag in settings["tags"]))
+    if len(tags) > TAGS_MAX:
+        raise InvalidInputError(
+            "channels.discord.tags", ", ".join(tags), f"at most {TAGS_MAX} tags: Discord's limit"
+        )
+    return Settings(guild, forum, tags, read_address(environ), read_token(environ))
+
+
+def _snowflake(field: str, text: str, *, optional: bool = False) -> str:
+    if (optional and not text) or (text.isascii() and text.isdigit() and 15 <= len(text) <= 20):
+        return text
+    expected = "an id of Discord's: 17 to 20 digits"
+    hint = "in Discord: Settings, Advanced, Developer Mode; then Copy ID in the channel's menu"
+    raise InvalidInputError(field, text, expected if text else "set", hint=hint)
+
+
+def read_address(environ: Mapping[str, str]) -> str:
+    """The API's base address: Discord's own, or one on this machine."""
+    given = environ.get("DISCORD_API", "").strip() or API
+    try:
+        url = urlsplit(given)
+        host, _ = url.hostname or "", url.port
+    except ValueError:
+        host, url = "", urlsplit("")
+    plain = not (url.username or url.password or url.query or url.fragment)
+    if plain and url.scheme == "https" and host == HOST and url.port in (None, 443):
+        return given.rstrip("/")
+    if plain and url.scheme in ("http", "https") and is_loopback(host):
+        return given.rstrip("/")
+    shown = f"{url.scheme}://{host}" if host else given.partition("?")[0].rpartition("@")[2]
+    raise InvalidInputError(
+        "DISCORD_API",
+        shown,
+        f"{API}, or an address on this machine",
+        hint="the token goes where this points: leave it unset",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or number alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(environ: Mapping[str, str]) -> str:
+    """The bot's token, from the first of the three variables that is set."""
+    source, text = "DISCORD_TOKEN", environ.get("DISCORD_TOKEN", "")
+    if not text.strip() and (path := environ.get("DISCORD_TOKEN_FILE", "")):
+        source, text = "DISCORD_TOKEN_FILE", _from_file(path)
+    elif not text.strip() and (command := environ.get("DISCORD_TOKEN_COMMAND", "")):
+        source, text = "DISCORD_TOKEN_COMMAND", _from_command(command)
+    token = text.strip().removeprefix("Bot ").strip()
+    if not token:
+        words = "set" if source == "DISCORD_TOKEN" else "the source of a token: it is empty"
+        raise InvalidInputError(source, "", words, hint=_GUIDE)
+    if not (token.isascii() and token.isprintable() and " " not in token) or len(token) > 256:
+        raise InvalidInputError(source, "(not shown)", "a bot's token: one word of ASCII")
+    return token
+
+
+def _from_file(path: str) -> str:
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8") as file:
+            return file.read(4096)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not text"
+        raise InvalidInputError(
+            "DISCORD_TOKEN_FILE", path, f"a file with a token: {reason.lower()}"
+        ) from None
+
+
+def _from_command(command: str) -> str:
+    import shlex
+
+    name = "DISCORD_TOKEN_COMMAND"
+    try:
+        words = shlex.split(command)
+        run = subprocess.run(
+            words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=COMMAND_S, check=True
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"it did not end within {COMMAND_S} s"
+    except subprocess.CalledProcessError as error:
+        reason = f"it ended with {error.returncode}"
+    except (OSError, ValueError, IndexError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    else:
+        return run.stdout.decode("utf-8", "replace").partition("\n")[0]
+    raise InvalidInputError(name, "(not shown)", f"a command that prints a token: {reason}")
+
+
+class NotInstalledError(VyaneError):
+    """The extra is missing."""
+
+    slug = "not_installed"
+    hint = "pip install 'vyane[discord]'"
+
+    def __init__(self) -> None:
+        super().__init__("the Discord channel needs urllib3, which is not installed")
