@@ -1,4 +1,4 @@
-"""Entry for the process beside a spawned child: `python -m vyane_cli.launcher HOME WORKER`."""
+"""Entry for the process beside a child: `python -m vyane_cli.launcher [--here] HOME WORKER`."""
 
 import os
 import signal
@@ -6,16 +6,29 @@ import sys
 
 
 def main() -> None:
-    """Leave the caller, then start the child and wait for it."""
-    if os.fork():
-        os._exit(0)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    """Start the child and wait for it, having left the caller; `--here`: in this terminal.
+
+    In a terminal the child has the signals of it; they end it, and not who tells how it ended.
+    """
+    here = sys.argv[1] == "--here"
+    if here:
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, _let_pass)  # not ignored: the child would inherit that
+    else:
+        if os.fork():
+            os._exit(0)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from vyane_cli.hosts import claude_code, generic
     from vyane_cli.operations.launch import run
     from vyane_cli.runtime import Runtime
 
-    home, worker = sys.argv[1:3]
-    run(Runtime(home, hosts={host.NAME: host for host in (claude_code, generic)}), worker)
+    home, worker = sys.argv[-2:]
+    hosts = {host.NAME: host for host in (claude_code, generic)}
+    run(Runtime(home, hosts=hosts), worker, here=here)
+
+
+def _let_pass(number: int, frame: object) -> None:
+    return
 
 
 if __name__ == "__main__":

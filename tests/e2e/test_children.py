@@ -4,6 +4,7 @@ import json
 
 from hostlab.client import Client
 from hostlab.script import bash, turn
+from hostlab.waiting import wait_until
 
 from e2e.world import World
 
@@ -84,3 +85,41 @@ def test_a_child_whose_program_is_not_there_has_failed_and_its_parent_is_told(wo
         ended = [w for w in world.json("workers", "--all") if w["id"] == child["id"]]
         assert ended[0]["status"] == "FAILED"
         assert "/no/such/program" in ended[0]["failure_reason"]
+
+
+def test_an_interactive_child_works_in_a_window_of_its_own_and_reports(world: World) -> None:
+    """The person can look in; its hooks make it a session like any, and it says when it is done."""
+    world.lab.env.update(TMUX=f"{world.lab.short / 'ann.tmux'},1,0", TMUX_PANE="%0")
+    ann = world.lab.client("ann")
+    kid = world.lab.client("kid", project=ann.project)
+    given = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR", "DISABLE_AUTOUPDATER")
+    pairs = [f"{name}={kid.environment()[name]}" for name in given]
+    command = ["env", *pairs, world.lab.binary, "--session-id", "{session_id}", "{prompt}"]
+    with (world.home / "config.toml").open("a") as file:
+        file.write(f"\n[runtimes.look]\nspawn = ['true']\ninteractive = {json.dumps(command)}\n")
+        file.write("hooks = true\n")
+    kid.script(turn(bash(f"vyane report --result {RESULT}")), turn("Reported."))
+    with ann.tui() as tui:
+        parent = world.greet(ann, tui)
+        spawn = "vyane spawn TASK-LOOK --runtime look --tmux window --name look; echo status=$?"
+        ann.script(turn(bash(spawn)), turn("Spawned."), turn("Read."))
+        tui.submit("hand it out")
+
+        assert "status=0" in ann.request(3).newest
+        assert "TASK-LOOK" in kid.request(1).text
+        assert ann.request_with(RESULT).count(RESULT) == 1
+        kid.request(2)
+        assert "look" in tui.tmux("list-windows", "-F", "#{window_name}").split()
+        (child,) = [w for w in world.json("workers", "--all") if w["name"] == "look"]
+        assert (child["status"], child["host"]) == ("COMPLETED", "claude-code")
+        pane = tui.tmux("list-panes", "-t", ":look", "-F", "#{pane_id}").strip()
+        tui.tmux("send-keys", "-t", pane, "-l", "/exit")
+        wait_until(lambda: "/exit" in tui.tmux("capture-pane", "-p", "-t", pane), "it is typed")
+        tui.tmux("send-keys", "-t", pane, "Enter")
+        wait_until(
+            lambda: pane not in tui.tmux("list-panes", "-a", "-F", "#{pane_id}").split(),
+            "the window closes with the program",
+            context=lambda: tui.tmux("capture-pane", "-p", "-t", pane),
+        )
+        results = [m for m in world.json("inbox", parent, "--all") if m["kind"] == "task-result"]
+        assert len(results) == 1

@@ -41,6 +41,7 @@ def test_the_settings_take_runtimes_of_any_name_and_nothing_else_unknown():
         {"x": {"spawn": ["a"], "shell": True}},
         {"x": {"spawn": ["a"], "hooks": "yes"}},
         {"x": {"spawn": ["a"], "keep": "PATH"}},
+        {"x": {"spawn": ["a"], "interactive": "a"}},
         {"X y": {"spawn": ["a"]}},
     ],
 )
@@ -60,7 +61,7 @@ def test_an_unknown_runtime_lists_the_known():
     """The built-in ones and the configured."""
     with pytest.raises(InvalidInputError) as caught:
         find_runtime("gpt", {"mine": ChildRuntime(("x",))})
-    assert "claude, mine" in caught.value.hint
+    assert "claude, codex, mine" in caught.value.hint
     assert find_runtime("mine", {"mine": ChildRuntime(("x",))}).spawn == ("x",)
 
 

@@ -8,7 +8,7 @@ from vyane_cli.commands.send import read_text
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.spawning import Order, Purpose
 from vyane_cli.operations.liveness import describe_worker
-from vyane_cli.operations.spawn import spawn
+from vyane_cli.operations.spawn import spawn_child
 from vyane_cli.render.human import Screen, safe
 
 
@@ -21,7 +21,7 @@ def command(
         str, typer.Option(help="Worker that gets the result; else the one that runs this command.")
     ] = "",
     runtime: Annotated[
-        str, typer.Option(help="claude, or one of your [runtimes] in config.toml.")
+        str, typer.Option(help="claude, codex, or one of your [runtimes] in config.toml.")
     ] = "claude",
     name: Annotated[
         str, typer.Option(help="Its name; else the parent's and words of the prompt.")
@@ -40,6 +40,12 @@ def command(
     ] = False,
     group: Annotated[str, typer.Option(help="A label of your own.")] = "",
     cwd: Annotated[str, typer.Option(help="Its folder; else this one.")] = "",
+    worktree: Annotated[
+        str, typer.Option(help="A branch: it works in a git work tree of its own on it.")
+    ] = "",
+    tmux: Annotated[
+        str, typer.Option(help="pane or window: the interactive program, for you to look in.")
+    ] = "",
 ) -> None:
     """Start a child worker. Its result comes to the parent as a message, and wakes it.
 
@@ -57,12 +63,17 @@ def command(
         not no_inherit_context,
         group,
         cwd,
+        worktree,
+        tmux,
     )
-    child = spawn(state.runtime, order)
+    child, where = spawn_child(state.runtime, order)
     data: dict[str, Any] = describe_worker(state.runtime, child)
 
     def human(screen: Screen) -> None:
         screen.say(f"spawned {safe(child.name)} ({child.id}): its result comes as a message")
-        screen.say(f"vyane wait {child.id} waits for it, vyane logs {child.id} -f shows its output")
+        if worktree:
+            screen.say(f"it works in {safe(child.cwd)} on branch {safe(worktree)}")
+        shows = where or f"vyane logs {child.id} -f shows its output"
+        screen.say(f"vyane wait {child.id} waits for it, {shows}")
 
     state.show(data, human)

@@ -28,6 +28,8 @@ class ChildRuntime(NamedTuple):
     """Its own hooks register it and see its answer; else the launcher does both."""
     keep: tuple[str, ...] = ()
     """Variables that it gets although their names are scrubbed."""
+    interactive: tuple[str, ...] = ()
+    """How it is started in a pane of its own, for a person to look in."""
 
 
 BUILT_IN: Mapping[str, ChildRuntime] = {
@@ -35,10 +37,16 @@ BUILT_IN: Mapping[str, ChildRuntime] = {
         ("claude", "-p", "--session-id", "{session_id}"),
         ("claude", "-p", "--resume", "{session_id}"),
         hooks=True,
-    )
+        interactive=("claude", "--session-id", "{session_id}", "{prompt}"),
+    ),
+    "codex": ChildRuntime(
+        # the prompt comes on standard input, the last answer goes to standard output
+        ("codex", "exec", "--skip-git-repo-check", "--cd", "{cwd}", "-"),
+        interactive=("codex", "--cd", "{cwd}", "{prompt}"),
+    ),
 }
 
-_KEYS = ("spawn", "resume", "hooks", "keep")
+_KEYS = ("spawn", "resume", "hooks", "keep", "interactive")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -64,11 +72,11 @@ def _parse_runtime(name: str, table: object) -> ChildRuntime:
     if not isinstance(hooks, bool):
         raise InvalidInputError(f"{where}.hooks", hooks, "true or false")
     lists: dict[str, tuple[str, ...]] = {}
-    for key in ("spawn", "resume", "keep"):
+    for key in ("spawn", "resume", "keep", "interactive"):
         lists[key] = _texts(f"{where}.{key}", table.get(key, list(getattr(before, key))))
     if not lists["spawn"] or not lists["spawn"][0]:
         raise InvalidInputError(f"{where}.spawn", [], "a command: a list of arguments")
-    return ChildRuntime(lists["spawn"], lists["resume"], hooks, lists["keep"])
+    return ChildRuntime(hooks=hooks, **lists)
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:

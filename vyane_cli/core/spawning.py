@@ -41,6 +41,13 @@ class Purpose(StrEnum):
     VERIFY = "verify"
 
 
+class Place(StrEnum):
+    """Where an interactive child is opened."""
+
+    PANE = "pane"
+    WINDOW = "window"
+
+
 class Order(NamedTuple):
     """What somebody asks for."""
 
@@ -54,6 +61,10 @@ class Order(NamedTuple):
     inherit_context: bool = True
     group: str = ""
     cwd: str = ""
+    worktree: str = ""
+    """The branch of a git work tree of its own."""
+    tmux: str = ""
+    """A Place: the interactive program, for a person to look in. Empty: detached."""
 
 
 class Fresh(NamedTuple):
@@ -91,6 +102,8 @@ def check_order(order: Order) -> Purpose:
         raise InvalidInputError("prompt", "…", expected, hint=hint)
     if order.purpose not in tuple(Purpose):
         raise InvalidInputError("purpose", order.purpose, "one of " + ", ".join(Purpose))
+    if order.tmux not in ("", *Place):
+        raise InvalidInputError("tmux", order.tmux, "one of " + ", ".join(Place))
     if len(order.group) > NAME_MAX or not order.group.isprintable():
         raise InvalidInputError("group", order.group, f"at most {NAME_MAX} printable characters")
     return Purpose(order.purpose)

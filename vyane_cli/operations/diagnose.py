@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from vyane_cli.core.workers import Worker
     from vyane_cli.runtime import Runtime
 
 
@@ -41,6 +42,26 @@ def append_fact(
     if session is not None and known:
         identity = identity._replace(trace=session.trace, parent_span=session.parent_span)
     _append(runtime, identity, kind, payload, clock)
+
+
+def present_session(runtime: "Runtime", worker: str) -> HostSession | None:
+    """The worker's present host session, if it has one."""
+    session_id = registry.read_current(runtime.layout, worker)
+    return registry.load_session(runtime.layout, session_id) if session_id else None
+
+
+def note_in_timeline(
+    runtime: "Runtime", worker: "Worker", kind: EventKind, payload: "Mapping[str, Any]"
+) -> None:
+    """Append one event to a worker's timeline, in its open turn if there is one."""
+    logical = worker.logical_session_id
+    if not logical:
+        return
+    session = present_session(runtime, worker.id)
+    span = session.parent_span if session is not None else worker.span_id
+    identity = timeline.Identity(logical, worker.id, worker.trace_id, span)
+    with runtime.held((Kind.TIMELINE, logical)):
+        _append(runtime, identity, kind, payload, runtime.clock())
 
 
 def _append(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.runtimes import child_environment, find_runtime
 from vyane_cli.core.workers import WorkerStatus, check_transition
 from vyane_cli.errors import ConflictError, StorageError, VyaneError
 from vyane_cli.store import files, launches, needs, registry
@@ -52,8 +53,11 @@ def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, st
         os.close(log)
 
 
-def run(runtime: "Runtime", worker: str) -> None:
-    """Start the child, wait for it, send its result if nothing else did."""
+def run(runtime: "Runtime", worker: str, *, here: bool = False) -> None:
+    """Start the child, wait for it, send its result if nothing else did.
+
+    `here`: in the terminal of this process, for a person to look in.
+    """
     layout = runtime.layout
     launch = launches.load(layout, worker)
     if launch is None or launch.launcher is not None:
@@ -61,9 +65,9 @@ def run(runtime: "Runtime", worker: str) -> None:
     launch = launch._replace(launcher=runtime.me())
     launches.save(layout, launch)
     try:
-        process = _start(runtime, launch)
-    except (OSError, StorageError) as error:
-        why = error.message if isinstance(error, StorageError) else error.strerror or str(error)
+        process = _start_here(runtime, launch) if here else _start(runtime, launch)
+    except (OSError, VyaneError) as error:
+        why = error.message if isinstance(error, VyaneError) else error.strerror or str(error)
         reason = f"it could not be started: {launch.command[0]}: {why}"
         _patiently(lambda: _fail(runtime, worker, reason))
         if launch.resumed and not launch.dispatch:
@@ -103,6 +107,14 @@ def _start(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[byt
     finally:
         for fd in (output, errors, source):
             os.close(fd)
+
+
+def _start_here(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[bytes]":
+    """In the foreground of our terminal. The pane's environment is tmux's: a host's is not ours."""
+    known = registry.Registry(runtime.layout).workers.get(launch.worker)
+    configured = find_runtime(known.worker_type if known else "", runtime.config.runtimes)
+    environment = child_environment(runtime.environ, configured, runtime.layout.root, launch.worker)
+    return subprocess.Popen(launch.command, cwd=launch.cwd, env=environment)
 
 
 def _append_to(path: str) -> int:

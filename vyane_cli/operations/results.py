@@ -25,7 +25,7 @@ from vyane_cli.core.results import (
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
-from vyane_cli.operations.spawn import note_in_timeline
+from vyane_cli.operations.diagnose import note_in_timeline
 from vyane_cli.operations.storing import Target, is_stored, store
 from vyane_cli.store import launches, processes, reading, registry
 from vyane_cli.store.locks import Kind as LockKind

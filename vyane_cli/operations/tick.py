@@ -391,7 +391,7 @@ def _afterwards(
     if plan.wake_self:
         with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
             markers.wake(layout, session.id, clock.at)
-    spawned = call.worker == session.worker and not call.attended and not call.subagent
+    spawned = call.worker == session.worker and not call.subagent
     if spawned and call.event in (Event.STOP, Event.STOP_FAILURE):
         from vyane_cli.operations.results import keep_candidate
 
@@ -399,7 +399,9 @@ def _afterwards(
     if call.event is Event.SESSION_END:
         end_session(runtime, session, call.source, deadline)
         broken = any(event.kind is EventKind.TURN_FINISHED for event in plan.transition.events)
-        if spawned and not broken:  # else its exit status says what that was: the launcher's part
+        if (
+            spawned and not call.attended and not broken
+        ):  # else its exit status says what that was: the launcher's part
             from vyane_cli.operations.results import settle_at_end
 
             settle_at_end(runtime, session)
