@@ -45,6 +45,8 @@ KEYS: Mapping[str, Key] = {
                                  "counts as stale, in seconds.", minimum=1),
     "timeline.excerpt_chars": Key(280, "How much of a result the timeline keeps, in characters; "
                                   "0: none.", minimum=0),
+    "ledger.claim_ttl_s": Key(1200, "How long a task stays claimed by a worker that does nothing "
+                              "and has not reported, in seconds.", minimum=60),
     "gc.keep_ended_days": Key(30, "How long an ended worker stays in the registry, in days.",
                               minimum=0),
     "locks.wait_s": Key(5, "How long a command waits for a lock, in seconds. Hooks wait 0.8.",

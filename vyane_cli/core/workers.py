@@ -81,6 +81,8 @@ class Worker(NamedTuple):
     independent: bool = False
     """A cancel of its parent passes it by."""
     group: str | None = None
+    project: str | None = None
+    """The project that it was declared to belong to; its children belong there too."""
     long_running_until: float | None = None
     stale_since: float | None = None
     """The last sign that it had given when it was found stale; a later one ends that."""

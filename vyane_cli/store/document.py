@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+NEWER = "a newer vyane wrote it: upgrade this one"
+
 
 def load(path: str) -> dict[str, Any] | None:
     """The object in the file, None when there is no file. Damage is an error, never a guess."""
@@ -28,8 +30,24 @@ def load(path: str) -> dict[str, Any] | None:
         raise StorageError(path, error) from error
     try:
         return codec.decode_document(data)
+    except codec.NewerError as error:
+        raise CorruptStateError(path, str(error), slug="too_new", hint=NEWER) from None
     except codec.LineError as error:
-        raise CorruptStateError(path, str(error)) from None
+        line, reason = _place(data)
+        raise CorruptStateError(path, reason or str(error), line=line) from None
+
+
+def _place(data: bytes) -> tuple[int | None, str]:
+    """Line and reason of what is no JSON, for people who edited it; a read that failed may ask."""
+    import json
+
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as error:
+        return error.lineno, f"not JSON: {error.msg} (column {error.colno})"
+    except (ValueError, RecursionError):
+        pass
+    return None, ""
 
 
 def load_as(path: str, parse: Callable[[Mapping[str, Any]], T], kind: str) -> T | None:

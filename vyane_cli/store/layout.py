@@ -193,6 +193,36 @@ class Layout:
         """`messages/blobs/{sha256}.txt`: a text that is too long for a message."""
         return self("messages", "blobs", safe("blob", digest) + ".txt")
 
+    # projects
+    def project(self, name: str) -> str:
+        """`projects/{name}/project.json`: its folder and its main worker."""
+        return self("projects", safe("project", name), "project.json")
+
+    def tasks(self, project: str) -> str:
+        """`projects/{name}/tasks.json`: the ledger."""
+        return self("projects", safe("project", project), "tasks.json")
+
+    def tasks_events(self, project: str) -> str:
+        """`projects/{name}/tasks-events.jsonl`: who changed what; no decision reads it."""
+        return self("projects", safe("project", project), "tasks-events.jsonl")
+
+    def taskgraph(self, project: str) -> str:
+        """`projects/{name}/taskgraph.json`: steps of the plan beyond the tasks."""
+        return self("projects", safe("project", project), "taskgraph.json")
+
+    def goal(self, project: str) -> str:
+        """`projects/{name}/goal.json`: what the project is for, and what must be seen to hold."""
+        return self("projects", safe("project", project), "goal.json")
+
+    def claim(self, project: str, task: str) -> str:
+        """`projects/{name}/claims/{task}.json`: a round has started this task."""
+        return self("projects", safe("project", project), "claims", safe("task", task) + ".json")
+
+    def stale_claim(self, project: str, name: str) -> str:
+        """`projects/{name}/claims-stale/{task}-{round}.json`: a claim that was freed."""
+        folder = self("projects", safe("project", project), "claims-stale")
+        return os.path.join(folder, safe("claim", name) + ".json")
+
     # the rest
     @property
     def locks(self) -> str:

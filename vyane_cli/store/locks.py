@@ -33,9 +33,10 @@ class Kind(IntEnum):
     OUTBOX = 7
     ARCHIVE = 8
     QUEUE = 9
+    LEDGER = 10
 
 
-STRIPES = {Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8}
+STRIPES = {Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8, Kind.LEDGER: 8}
 
 
 class Deadline:

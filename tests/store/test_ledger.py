@@ -1,0 +1,227 @@
+"""The files of a project: how they could be read, edits beside ours, and claims of rounds."""
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.simulated import World, fast_folder
+from vyane_cli.core.books import Readability, Source
+from vyane_cli.core.claims import ENDS, Claim, is_held
+from vyane_cli.core.goals import GoalState, judge
+from vyane_cli.core.ledger import add
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.tasks import Ledger, Task
+from vyane_cli.errors import ConflictError, CorruptStateError
+from vyane_cli.operations.claims import claim_head, held_tasks
+from vyane_cli.store import claims, ledger, processes
+
+
+@pytest.fixture
+def world():
+    with fast_folder() as folder:
+        made = World(folder / "vyane")
+        ledger.make_files(made.layout, "p")
+        yield made
+
+
+def fill(world: World, *titles: str) -> None:
+    value = Ledger()
+    for title in titles:
+        value, _ = add(value, Task("", title), 1.0)
+    path = world.layout.tasks("p")
+    ledger.save_ledger(world.layout, "p", value, ledger.stamp(path))
+
+
+def write(world: World, source: Source, text: str) -> Path:
+    path = Path(ledger.path_of(world.layout, "p", source))
+    path.write_text(text)
+    return path
+
+
+def test_the_files_of_a_new_project_are_whole_and_say_nothing(world):
+    books = ledger.read(world.layout, "p")
+
+    assert [reading.state for reading in books.readings] == [Readability.EMPTY] * 3
+    assert judge(books).state is GoalState.UNKNOWN
+    assert ledger.make_files(world.layout, "p") == ()
+
+
+BROKEN = {
+    "no JSON": ('{"tasks": [\n  {"id": "T1",\n}', Readability.DAMAGED, "line 3: not JSON"),
+    "half written": ('{"v": 1, "tas', Readability.DAMAGED, "line 1: not JSON"),
+    "no byte": ("", Readability.DAMAGED, "line 1: not JSON"),
+    "another form": ("[]", Readability.DAMAGED, "not an object"),
+    "later": ('{"v": 2, "tasks": []}', Readability.NEWER, "version 2 is newer"),
+}
+
+
+@pytest.mark.parametrize("source", Source)
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_file_that_cannot_be_read_says_so_and_never_completes_a_goal(world, source, kind):
+    text, state, says = BROKEN[kind]
+    path = write(world, source, text)
+    books = ledger.read(world.layout, "p")
+
+    reading = books.reading(source)
+    assert (reading.state, reading.read) == (state, False)
+    assert says in reading.detail
+    assert (books.ledger, books.graph, books.goal)[list(Source).index(source)] is None
+    assert judge(books).state is GoalState.UNKNOWN
+    with pytest.raises(CorruptStateError) as caught:
+        ledger.load(world.layout, "p", source)
+    assert str(path) in caught.value.message
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("source", Source)
+def test_a_missing_file_is_no_empty_one(world, source):
+    os.remove(ledger.path_of(world.layout, "p", source))
+    books = ledger.read(world.layout, "p")
+
+    assert books.reading(source).state is Readability.MISSING
+    assert not books.read
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_says_so(world):
+    os.chmod(world.layout.tasks("p"), 0)
+
+    assert ledger.read(world.layout, "p").reading(Source.TASKS).state is Readability.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "tasks, nodes, source, says",
+    [
+        ([("T1", ["T2"]), ("T2", ["T1"])], [], Source.TASKS, "T1 → T2 → T1"),
+        ([("T1", ["T1"])], [], Source.TASKS, "T1 → T1"),
+        ([("T1", ["T9"])], [], Source.TASKS, "'T9'"),
+        ([("T1", [])], [("a", ["b"])], Source.GRAPH, "'b'"),
+        ([("T1", ["a"])], [("a", ["T1"])], Source.GRAPH, "cycle"),
+    ],
+)
+def test_a_bad_link_is_damage_of_the_file_that_has_it(world, tasks, nodes, source, says):
+    listed = [{"id": name, "title": "x", "after": after} for name, after in tasks]
+    write(world, Source.TASKS, json.dumps({"tasks": listed}))
+    write(
+        world,
+        Source.GRAPH,
+        json.dumps({"nodes": [{"id": name, "after": after} for name, after in nodes]}),
+    )
+    books = ledger.read(world.layout, "p")
+
+    assert books.reading(source).state is Readability.DAMAGED
+    assert says in books.reading(source).detail
+    assert (books.ledger if source is Source.TASKS else books.graph) is None
+
+
+def test_a_save_of_an_editor_between_is_not_lost(world):
+    path = world.layout.tasks("p")
+    before = ledger.stamp(path)
+    text = '{"tasks": [{"id": "T1", "title": "by hand"}]}'
+    write(world, Source.TASKS, text)
+
+    with pytest.raises(ConflictError) as caught:
+        ledger.save_ledger(world.layout, "p", Ledger(), before)
+    assert caught.value.slug == "edited"
+    assert Path(path).read_text() == text
+
+
+# ------------------------------------------------------------------ claims
+
+
+def test_the_table_of_claims_is_total():
+    assert set(ENDS) == set(Liveness)
+
+
+@pytest.mark.parametrize(
+    "holder, age_s, held",
+    [
+        (Liveness.BUSY, 100_000, True),
+        (Liveness.IDLE, 1_199, True),
+        (Liveness.IDLE, 1_200, False),
+        (Liveness.UNKNOWN, 1_199, True),
+        (Liveness.UNKNOWN, 1_200, False),
+        (Liveness.EXITED, 0, False),
+        (Liveness.IDLE, -5_000, True),  # the clock stepped back
+    ],
+)
+def test_a_claim_ends_by_its_holder(holder, age_s, held):
+    claim = Claim("T1", "w-1", "r", 0.0, 10_000.0)
+
+    assert is_held(claim, holder, 10_000.0 + age_s, 1_200) is held
+
+
+def test_a_claimed_task_is_not_given_to_the_next_round(world):
+    fill(world, "one", "two")
+
+    first, second = claim_head(world, "p", "r1"), claim_head(world, "p", "r2")
+    assert [one.task.id for one in (first, second) if one] == ["T1", "T2"]
+    assert claim_head(world, "p", "r3") is None
+    assert held_tasks(world, "p") == {"T1", "T2"}
+
+
+def test_a_claim_of_a_dead_round_without_a_worker_is_free_and_kept_aside(world):
+    fill(world, "one")
+    dead = processes.myself()._replace(start=1)
+    claims.take(world.layout, "p", Claim("T1", "w-000000000000", "r1", 1.0, 1.0, dead))
+
+    taken = claim_head(world, "p", "r2")
+    assert taken is not None
+    assert taken.claim.round == "r2"
+    assert os.listdir(world.layout("projects", "p", "claims-stale")) == ["T1-r1.json"]
+
+
+def test_a_claim_whose_worker_is_on_record_outlives_its_round(world):
+    fill(world, "one")
+    worker = world.register("busy-one", pid=os.getpid())
+    dead = processes.myself()._replace(start=1)
+    claims.take(
+        world.layout, "p", Claim("T1", worker, "r1", world.clock().at, world.clock().at, dead)
+    )
+
+    assert claim_head(world, "p", "r2") is None
+    world.pass_s(1_201)
+    assert claim_head(world, "p", "r3") is not None  # it is idle and has not reported
+
+
+def test_a_claim_that_cannot_be_read_is_held(world):
+    fill(world, "one")
+    Path(world.layout("projects", "p", "claims")).mkdir()
+    Path(world.layout.claim("p", "T1")).write_text("{")
+
+    assert claim_head(world, "p", "r1") is None
+
+
+def test_nothing_is_claimed_from_a_ledger_that_cannot_be_read(world):
+    write(world, Source.TASKS, "{")
+
+    with pytest.raises(CorruptStateError):
+        claim_head(world, "p", "r1")
+    assert claims.listing(world.layout, "p") == ()
+
+
+def _claim(root: str, barrier, found) -> None:
+    world = World(Path(root))
+    barrier.wait()
+    taken = claim_head(world, "p", f"r{os.getpid()}")
+    found.put(taken.task.id if taken is not None else None)
+    barrier.wait()  # alive until all have looked
+
+
+def test_of_eight_rounds_at_once_one_starts_the_task(world):
+    fill(world, "one")
+    context = multiprocessing.get_context("spawn")
+    barrier, found = context.Barrier(8), context.Queue()
+    rounds = [
+        context.Process(target=_claim, args=(world.layout.root, barrier, found)) for _ in range(8)
+    ]
+    for one in rounds:
+        one.start()
+    taken = [found.get(timeout=60) for _ in rounds]
+    for one in rounds:
+        one.join(60)
+
+    assert sorted(taken, key=str) == [None] * 7 + ["T1"]

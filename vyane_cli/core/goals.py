@@ -1,0 +1,248 @@
+"""The goal of a project: open, complete or unknown, over the union of three sources.
+
+It is open when any source says that something is left; complete needs positive evidence from each;
+everything else is unknown. A file that is missing, damaged or empty says nothing, and so completes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from vyane_cli.core.tasks import TaskStatus
+from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.workers import nearest_names
+from vyane_cli.errors import InvalidInputError, NotFoundError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from vyane_cli.core.books import Books, Reading
+
+TITLE_MAX = 200
+NAME_MAX = 120
+
+
+class Acceptance(StrEnum):
+    """What is known of one thing that the goal asks for."""
+
+    UNKNOWN = "unknown"  # not judged yet: counts as not passed
+    PASS = "pass"
+    FAIL = "fail"
+
+
+class Goal(NamedTuple):
+    """What a project is for, and what must be seen to hold before it is reached."""
+
+    title: str = ""
+    acceptance: Mapping[str, Acceptance] = {}
+    accepted: Mapping[str, Any] = {}
+    """Who judged each name, and when."""
+    set_at: float = 0.0
+    revision: int = 0
+    unknown: Mapping[str, Any] = {}
+
+    @property
+    def empty(self) -> bool:
+        """Whether it asks for nothing that could be judged."""
+        return not self.title.strip() or not self.acceptance
+
+
+class GoalState(StrEnum):
+    """Whether the goal is reached, as far as the files say."""
+
+    OPEN = "open"
+    COMPLETE = "complete"
+    UNKNOWN = "unknown"
+
+
+class Says(StrEnum):
+    """What one source says."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    NOTHING = "nothing"
+
+
+class Evidence(NamedTuple):
+    """What one source says, where it stands, and why."""
+
+    source: str
+    path: str
+    says: Says
+    detail: str
+    items: tuple[str, ...] = ()
+    """What is left: ids of tasks and nodes, names of acceptance."""
+
+
+class Judgement(NamedTuple):
+    """The state of a goal with its evidence."""
+
+    state: GoalState
+    evidence: tuple[Evidence, ...]
+
+
+def judge(books: Books) -> Judgement:
+    """The union of the three sources. Total: it never raises."""
+    tasks, graph, goal = books.readings
+    evidence = (_by_tasks(books, tasks), _by_graph(books, graph), _by_goal(books, goal))
+    said = {one.says for one in evidence}
+    if Says.OPEN in said:
+        return Judgement(GoalState.OPEN, evidence)
+    if Says.NOTHING in said:
+        return Judgement(GoalState.UNKNOWN, evidence)
+    return Judgement(GoalState.COMPLETE, evidence)
+
+
+def _by_tasks(books: Books, reading: Reading) -> Evidence:
+    if books.ledger is None:
+        return _unread(reading)
+    if not books.ledger.tasks:
+        return _evidence(reading, Says.NOTHING, "the ledger has no task")
+    left = [t.id for t in books.ledger.tasks if t.status is not TaskStatus.DONE]
+    total = len(books.ledger.tasks)
+    return _left(reading, left, total, "tasks")
+
+
+def _by_graph(books: Books, reading: Reading) -> Evidence:
+    if books.graph is None:
+        return _unread(reading)
+    ledger = books.ledger
+    nodes = [n for n in books.graph.nodes if ledger is None or ledger.get(n.id) is None]
+    if not nodes:
+        return _evidence(reading, Says.CLOSED, "no node beside the tasks")
+    return _left(reading, [n.id for n in nodes if not n.done], len(nodes), "nodes")
+
+
+def _by_goal(books: Books, reading: Reading) -> Evidence:
+    goal = books.goal
+    if goal is None:
+        return _unread(reading)
+    if goal.empty:
+        return _evidence(reading, Says.NOTHING, "no goal with acceptance is set")
+    left = [name for name, state in goal.acceptance.items() if state is not Acceptance.PASS]
+    return _left(reading, left, len(goal.acceptance), "acceptances", "passed")
+
+
+def _unread(reading: Reading) -> Evidence:
+    return _evidence(reading, Says.NOTHING, reading.detail or str(reading.state))
+
+
+def _left(
+    reading: Reading, left: Sequence[str], total: int, noun: str, word: str = "done"
+) -> Evidence:
+    says = Says.OPEN if left else Says.CLOSED
+    return _evidence(reading, says, f"{total - len(left)} of {total} {noun} {word}", tuple(left))
+
+
+def _evidence(
+    reading: Reading, says: Says, detail: str, items: tuple[str, ...] = ()
+) -> Evidence:  # fmt: skip
+    return Evidence(str(reading.source), reading.path, says, detail, items)
+
+
+# ------------------------------------------------------------------ changes
+
+
+def new_goal(before: Goal | None, title: str, names: Sequence[str], at: float) -> Goal:
+    """A goal with each name not judged; InvalidInputError when it asks for nothing.
+
+    The same title keeps what was judged of the names that stay.
+    """
+    if not title.strip() or len(title) > TITLE_MAX or not title.isprintable():
+        raise InvalidInputError("title", title, f"one line of 1 to {TITLE_MAX} characters")
+    wanted = list(dict.fromkeys(name.strip() for name in names))
+    if not wanted:
+        raise InvalidInputError(
+            "accept",
+            "",
+            "given: a goal that nothing can show to be reached is never complete",
+            hint="--accept NAME, once for each thing that must hold",
+        )
+    for name in wanted:
+        check_name(name)
+    kept = before if before is not None and before.title == title else Goal()
+    return Goal(
+        title,
+        {name: kept.acceptance.get(name, Acceptance.UNKNOWN) for name in wanted},
+        {name: kept.accepted[name] for name in wanted if name in kept.accepted},
+        at,
+        before.revision if before is not None else 0,
+        before.unknown if before is not None else {},
+    )
+
+
+def check_name(name: str) -> str:
+    """The name of an acceptance; one that begins with `_` is a remark in the file."""
+    if not name or len(name) > NAME_MAX or not name.isprintable() or name.startswith("_"):
+        raise InvalidInputError(
+            "accept", name, f"a name of 1 to {NAME_MAX} characters that does not begin with _"
+        )
+    return name
+
+
+def accept(goal: Goal, name: str, state: Acceptance, by: str, at: float) -> Goal:
+    """The goal with one name judged; NotFoundError names the nearest."""
+    if name not in goal.acceptance:
+        near = nearest_names(name, goal.acceptance)
+        raise NotFoundError("acceptance", name, near, "" if near else "`vyane goal show`")
+    return goal._replace(
+        acceptance={**goal.acceptance, name: state},
+        accepted={**goal.accepted, name: {"by": by, "at": at}},
+    )
+
+
+# ------------------------------------------------------------------ the stored form
+
+_KEYS = ("title", "acceptance_state", "accepted", "set_at", "revision", "v")
+
+
+def parse_goal(data: Mapping[str, Any]) -> Goal:
+    """A goal from `goal.json`, which people may edit. ValueError says which key."""
+    title = data.get("title", "")
+    if not isinstance(title, str):
+        raise ValueError(f"title: {title!r} is not a text")
+    raw = data.get("acceptance_state", {})
+    if not isinstance(raw, dict):
+        raise ValueError(f'acceptance_state: {raw!r} is not an object such as {{"tests": "pass"}}')
+    acceptance = {}
+    for name, state in raw.items():
+        if name.startswith("_"):
+            continue
+        if state not in tuple(Acceptance):
+            raise ValueError(
+                f"acceptance_state.{name}: {state!r} is not one of {', '.join(Acceptance)}"
+            )
+        acceptance[name] = Acceptance(state)
+    accepted, set_at, revision = (
+        data.get("accepted", {}),
+        data.get("set_at", 0),
+        data.get("revision", 0),
+    )
+    if not isinstance(accepted, dict):
+        raise ValueError(f"accepted: {accepted!r} is not an object")
+    for key, value in (("set_at", set_at), ("revision", revision)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{key}: {value!r} is not a number")
+    rest = {key: value for key, value in data.items() if key not in _KEYS}
+    remarks = {name: value for name, value in raw.items() if name.startswith("_")}
+    if remarks:
+        rest["acceptance_state"] = remarks
+    return Goal(title, acceptance, accepted, float(set_at), int(revision), rest)
+
+
+def render_goal(goal: Goal) -> dict[str, Any]:
+    """The stored form of a goal."""
+    rest = dict(goal.unknown)
+    remarks = rest.pop("acceptance_state", {})
+    states = {name: str(state) for name, state in goal.acceptance.items()}
+    return {
+        **rest,
+        "revision": goal.revision,
+        "title": goal.title,
+        "set_at": goal.set_at,
+        "acceptance_state": {**remarks, **states},
+        "accepted": dict(goal.accepted),
+    }

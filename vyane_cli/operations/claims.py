@@ -1,0 +1,96 @@
+"""Claims of a round: take the head of a project's queue, so that no other round starts it.
+
+A round calls `claim_head` before it spawns anything, and spawns the worker under the id that the
+claim names. A crash between the two leaves a claim whose process is gone and whose worker is not
+on record: the next call frees it. A crash after the spawn leaves one whose worker is on record,
+and that worker's liveness speaks for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vyane_cli.core import ids
+from vyane_cli.core.claims import Claim, is_held
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.queue import startable
+from vyane_cli.core.tasks import Task
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.operations.liveness import look
+from vyane_cli.store import claims, ledger, processes, registry
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Claimed(NamedTuple):
+    """The task that a round may start, and its claim."""
+
+    task: Task
+    claim: Claim
+
+
+def claim_head(runtime: Runtime, project: str, round_id: str) -> Claimed | None:
+    """Take the first task that may start; None when there is none. On disk when this returns.
+
+    CorruptStateError when ledger or graph cannot be read: then nothing is taken.
+    """
+    layout = runtime.layout
+    with runtime.held((Kind.LEDGER, project)):
+        books = ledger.load(layout, project)
+        assert books.ledger is not None
+        assert books.graph is not None
+        held = sweep(runtime, project)
+        ready = startable(books.ledger, books.graph, held)
+        if not ready:
+            return None
+        at = runtime.clock().at
+        worker = ids.worker_id(runtime.entropy(6))
+        claim = Claim(ready[0].id, worker, round_id, at, at, runtime.me())
+        claims.take(layout, project, claim)
+        return Claimed(ready[0], claim)
+
+
+def sweep(runtime: Runtime, project: str) -> frozenset[str]:
+    """Free the claims that are over; the tasks whose claims are not. Under the ledger's lock."""
+    held, over = _split(runtime, project)
+    for claim in over:
+        claims.free(runtime.layout, project, claim)
+    return held
+
+
+def held_tasks(runtime: Runtime, project: str) -> frozenset[str]:
+    """The tasks with a claim that is not over. Changes nothing."""
+    return _split(runtime, project)[0]
+
+
+def _split(runtime: Runtime, project: str) -> tuple[frozenset[str], list[Claim]]:
+    """The tasks that are held, and the claims that are over."""
+    held, over = set(), []
+    ttl_s, now = float(runtime.config["ledger.claim_ttl_s"]), runtime.clock().at
+    for task in claims.listing(runtime.layout, project):
+        try:
+            claim = claims.load(runtime.layout, project, task)
+        except CorruptStateError:
+            held.add(task)  # no licence for a second start; `doctor` names the file
+            continue
+        if claim is None:
+            continue
+        if is_held(claim, holder_of(runtime, claim), now, ttl_s):
+            held.add(task)
+        else:
+            over.append(claim)
+    return frozenset(held), over
+
+
+def holder_of(runtime: Runtime, claim: Claim) -> Liveness:
+    """Who holds a claim: its worker once that is on record, before that the round's process."""
+    worker = registry.Registry(runtime.layout).workers.get(claim.worker)
+    if worker is not None:
+        return Liveness.EXITED if worker.final else look(runtime, worker).liveness
+    present = processes.is_present(claim.process)
+    if present is None:
+        return Liveness.UNKNOWN
+    return Liveness.BUSY if present else Liveness.EXITED

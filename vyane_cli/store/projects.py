@@ -1,0 +1,42 @@
+"""`projects/{name}/project.json`: which projects there are, each with its folder and main worker.
+
+Owner: the project. Writer: `project` alone, under its ledger's lock. The other files of a project
+are made before it, so that a crash leaves files that nothing names, never a project without them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from vyane_cli.core.projects import Project, parse_project, render_project
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.store import document
+from vyane_cli.store.layout import Layout
+from vyane_cli.store.registry import listdir
+
+
+def load(layout: Layout, name: str) -> Project | None:
+    """The project of this name; None when there is none."""
+    project = document.load_as(layout.project(name), parse_project, "project")
+    if project is not None and project.name != name:
+        raise CorruptStateError(
+            layout.project(name), f"name: {project.name!r} is not {name!r}, that of its folder"
+        )
+    return project
+
+
+def save(layout: Layout, project: Project) -> None:
+    """Keep a project, durably."""
+    document.save(layout.project(project.name), render_project(project), layout.root)
+
+
+def listing(layout: Layout) -> tuple[Project, ...]:
+    """Every project, by name. CorruptStateError for one that cannot be read."""
+    found = []
+    for name in listdir(layout("projects")):
+        if name.startswith(".") or not os.path.isdir(layout("projects", name)):
+            continue
+        project = load(layout, name)
+        if project is not None:
+            found.append(project)
+    return tuple(found)
