@@ -19,7 +19,7 @@ from vyane_cli.core import gating
 from vyane_cli.core.gating import GATES, MATRIX, Limits
 from vyane_cli.core.mailbox import FINAL, NEXT, Op
 from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
-from vyane_cli.errors import ExitCode
+from vyane_cli.errors import EXIT_CODES
 from vyane_cli.operations.send import Draft, _payload
 from vyane_cli.operations.story import RULES
 
@@ -150,9 +150,7 @@ def test_the_settings_page_has_every_key_with_its_default_and_meaning() -> None:
 def test_the_exit_codes_page_has_every_code() -> None:
     rows = pages.table(REFERENCE / "exit-codes.md", "Codes")
 
-    assert {pages.code(r["name"]): int(r["code"]) for r in rows} == {
-        code.name.lower(): int(code) for code in ExitCode
-    }
+    assert {pages.code(r["name"]): int(r["code"]) for r in rows} == EXIT_CODES
 
 
 def slugs_of_the_code() -> dict[str, int | None]:
@@ -197,7 +195,7 @@ def test_the_exit_codes_page_has_every_slug() -> None:
     known = slugs_of_the_code()
     assert sorted(listed) == sorted(known)
     assert not {s: listed[s] for s, c in known.items() if c is not None and c not in listed[s]}
-    assert set().union(*listed.values()) == {int(c) for c in ExitCode} - {0}
+    assert set().union(*listed.values()) == set(EXIT_CODES.values()) - {0}
 
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}")

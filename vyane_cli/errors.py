@@ -1,10 +1,11 @@
 """What can go wrong, with its exit code and the next step."""
 
-from enum import IntEnum
 
+class ExitCode:
+    """The exit status of `vyane` for people and scripts. `tick` on behalf of a host exits 0.
 
-class ExitCode(IntEnum):
-    """The exit status of `vyane` for people and scripts. `tick` on behalf of a host exits 0."""
+    Plain numbers: `enum` is 5 ms of a hook's start (see `core.values`).
+    """
 
     DONE = 0
     INTERNAL = 1
@@ -15,6 +16,10 @@ class ExitCode(IntEnum):
     LOCK_TIMEOUT = 6
     CORRUPT = 7
     DURABILITY_UNKNOWN = 8
+
+
+EXIT_CODES = {name.lower(): code for name, code in vars(ExitCode).items() if name.isupper()}
+"""Every exit code by its name."""
 
 
 class VyaneError(Exception):

@@ -21,8 +21,8 @@ REST = Signs(WorkerStatus.IDLE, Liveness.IDLE, 0.0, attended=True)
 
 signs = st.builds(
     Signs,
-    status=st.sampled_from(WorkerStatus),
-    liveness=st.sampled_from(Liveness),
+    status=st.sampled_from(tuple(WorkerStatus)),
+    liveness=st.sampled_from(tuple(Liveness)),
     last_s=st.floats(0, 2 * NOW),
     attended=st.booleans(),
     takeover=st.booleans(),

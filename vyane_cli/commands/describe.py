@@ -9,7 +9,7 @@ from vyane_cli import __version__
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.config import KEYS
 from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Status
-from vyane_cli.errors import ExitCode, InvalidInputError
+from vyane_cli.errors import EXIT_CODES, InvalidInputError
 from vyane_cli.render.human import Screen
 
 
@@ -47,7 +47,7 @@ def command(
             "settings": {
                 key: {"default": known.default, "doc": known.doc} for key, known in KEYS.items()
             },
-            "exit_codes": {code.name.lower(): int(code) for code in ExitCode},
+            "exit_codes": dict(EXIT_CODES),
         }
 
     def human(screen: Screen) -> None:

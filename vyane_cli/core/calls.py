@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from vyane_cli.core.mailbox import Process
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 
 class Event(StrEnum):

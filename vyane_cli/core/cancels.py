@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import Status
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus
 
 TYPE_CHECKING = False

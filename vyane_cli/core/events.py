@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from vyane_cli.core.schemas import Schema, check
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.errors import InvalidInputError
 
 TYPE_CHECKING = False

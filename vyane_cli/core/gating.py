@@ -6,12 +6,11 @@ No gate ever consumes a message: a refused one stays pending and is tried again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Head
 from vyane_cli.core.messages import Kind, Lane, Message, Position
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

@@ -8,10 +8,9 @@ says where the oldest unsettled message begins and what the target may be starte
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
 from vyane_cli.core.messages import FromKind, Kind, Lane, Message, Status, ToKind
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from enum import StrEnum
 
 from vyane_cli.core import ids
 from vyane_cli.core.envelopes import cut_utf16, utf16_length
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.core.workers import WorkerStatus
 
 TYPE_CHECKING = False

@@ -1,10 +1,10 @@
 """An address as people type it → what it names."""
 
-from enum import StrEnum
 from typing import NamedTuple
 
 from vyane_cli.core.ids import is_logical_session_id
 from vyane_cli.core.messages import ToKind
+from vyane_cli.core.values import StrEnum
 from vyane_cli.errors import InvalidInputError
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from vyane_cli.core.events import VERSION, EventKind
 from vyane_cli.core.turns import TimelineHead
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

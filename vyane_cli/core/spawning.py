@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from enum import StrEnum
 
 from vyane_cli.core.messages import (
     LAUNCHED,
@@ -16,7 +15,7 @@ from vyane_cli.core.messages import (
     first_line,
 )
 from vyane_cli.core.sessions import LogicalSession
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.core.workers import NAME_MAX, Worker, WorkerStatus, slug, unique_name
 from vyane_cli.errors import ConflictError, InvalidInputError
 

@@ -7,14 +7,13 @@ it never becomes the identity.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from zlib import crc32
 
 from vyane_cli.core.calls import Event as HookEvent
 from vyane_cli.core.calls import HookCall, Trigger
 from vyane_cli.core.events import Event, EventKind, Outcome, normalise_error
 from vyane_cli.core.mailbox import Process, parse_process
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
 
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.errors import ConflictError, NotFoundError
 
 TYPE_CHECKING = False

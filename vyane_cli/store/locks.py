@@ -12,8 +12,8 @@ library, Windows) `filelock` polls the same files.
 import os
 import time
 import zlib
-from enum import IntEnum
 
+from vyane_cli.core.values import IntEnum
 from vyane_cli.errors import LockTimeoutError, StorageError
 from vyane_cli.store import files
 
