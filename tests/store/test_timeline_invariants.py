@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,29 +132,63 @@ def test_a_90_late_events_of_an_old_turn_are_refused_never_given_to_the_next(des
     assert Path(desk.path).read_bytes() == before
 
 
-def finish_in_a_process(home: str, token: str, outcome: str, code: str) -> None:
+ENDS = [("error", "timeout"), ("interrupted", "user_interrupt"), ("interrupted", "exit")]
+
+
+def finish_in_a_process(home: str, token: str, end: tuple[str, str], paused: Any) -> None:
+    """Finish the turn; the first process waits, just before it writes, until it is let go on."""
+    writing, go_on = paused
+
+    def step(call: str, path: str) -> None:
+        if call == "write" and path.endswith("events.jsonl") and not writing.is_set():
+            writing.set()
+            go_on.wait(30)
+
+    files.step = step
     with suppress(ConflictError):
-        finish_turn(Runtime(home, environ={}), token, outcome, code)
+        finish_turn(Runtime(home, environ={}), token, *end)
+
+
+def has_ended_or_waits(process: Any) -> bool:
+    """proc_locks(5): `->` marks a process that is blocked; where there is no such file, give up."""
+    if not process.is_alive():
+        return True
+    try:
+        locks = Path("/proc/locks").read_text()
+    except FileNotFoundError:
+        return True
+    return any("->" in line and f" {process.pid} " in line for line in locks.splitlines())
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_91_watchdog_interrupt_and_process_exit_converge_to_one_terminal(desk) -> None:
-    """V7: watchdog, interrupt and process exit converge to one TurnFinished."""
-    context = multiprocessing.get_context("fork")
-    for _ in range(5):
-        token = started(desk)
-        ends = [("error", "timeout"), ("interrupted", "user_interrupt"), ("interrupted", "exit")]
-        home = desk.runtime.layout.root
-        racing = [
-            context.Process(target=finish_in_a_process, args=(home, token, *end)) for end in ends
-        ]
-        for process in racing:
-            process.start()
-        for process in racing:
-            process.join()
-            assert process.exitcode == 0
+@pytest.mark.parametrize("first", range(3))
+def test_a_91_watchdog_interrupt_and_process_exit_converge_to_one_terminal(desk, first) -> None:
+    """V7: watchdog, interrupt and process exit converge to one TurnFinished.
 
-    assert kinds(desk) == ["TurnStarted", "TurnFinished"] * 5
+    Whichever of them is about to write: the others come to the same turn in that moment.
+    """
+    context = multiprocessing.get_context("fork")
+    token = started(desk)
+    home = desk.runtime.layout.root
+    paused = (context.Event(), context.Event())
+    racing = [
+        context.Process(target=finish_in_a_process, args=(home, token, end, paused))
+        for end in (ENDS[first], *ENDS[:first], *ENDS[first + 1 :])
+    ]
+    racing[0].start()
+    assert paused[0].wait(30)
+    for process in racing[1:]:
+        process.start()
+    while not all(map(has_ended_or_waits, racing[1:])):
+        time.sleep(0.01)
+    paused[1].set()
+    for process in racing:
+        process.join()
+        assert process.exitcode == 0
+
+    (end,) = (e["payload"] for e in desk.history(kinds=("TurnFinished",)))
+    assert (end["outcome"], end["code"]) == ENDS[first]
+    assert kinds(desk) == ["TurnStarted", "TurnFinished"]
 
 
 def test_a_92_the_barrier_of_a_turn_is_complete_before_the_next_one_starts(desk) -> None:
