@@ -12,7 +12,9 @@ import pytest
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from tests.simulated import HUMAN, vyane
 from vyane_cli.core.mailbox import Process
-from vyane_cli.errors import RefusedError
+from vyane_cli.errors import RefusedError, VyaneError
+from vyane_cli.hosts import claude_code
+from vyane_cli.operations import takeover as takeovers
 from vyane_cli.operations import terminals
 from vyane_cli.operations.takeover import take_over
 from vyane_cli.store import processes, registry
@@ -217,6 +219,74 @@ def test_a_takeover_by_tmux_without_proof_is_refused_and_nothing_is_stored(one, 
     assert code == 5
     assert "no Escape was typed" in err
     assert files_of(one.home) == before
+
+
+RULE = "─" * 40
+SCREEN = f"""● Running a tool
+
+{RULE}
+❯ drop the
+  table 表
+{RULE}
+  manual mode
+"""
+
+
+def test_half_typed_text_is_in_the_timeline_before_escape_is_typed(one, pane, monkeypatch):  # noqa: F811
+    """And is told to who takes over; an empty box says nothing."""
+    session, _ = pane
+    one.prompt()
+    registry.save_session(one.world.layout, session)
+    one.world.environ = {}
+    seen: list[list[str]] = []
+
+    def escape(session: object) -> None:
+        seen.append([e["payload"].get("text") for e in one.events() if e["kind"] == "Diagnostic"])
+
+    monkeypatch.setattr(takeovers, "type_escape", escape)
+    monkeypatch.setattr(takeovers, "_await_idle", lambda *rest: None)
+    for screen, text in (
+        (SCREEN, "drop the\ntable 表"),
+        (SCREEN.replace("drop the", ""), "table 表"),
+    ):
+        monkeypatch.setattr(takeovers, "read_screen", lambda session, shown=screen: shown)
+        taken = take_over(
+            one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN
+        )
+        assert (taken.interrupt, taken.typed) == ("escape_sent", text)
+        assert seen[-1][-1] == text
+
+
+def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):  # noqa: F811
+    """Nothing is stored and no key is typed."""
+    session, typed = pane
+    registry.save_session(one.world.layout, session)
+    one.world.environ = {}
+    one.prompt()
+    monkeypatch.setattr(takeovers, "read_screen", lambda session: SCREEN)
+    Path(one.world.layout.timeline(one.logical)).write_bytes(b"damage\n")
+    with pytest.raises(VyaneError):
+        take_over(one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN)
+    assert one.world.inbox(one.worker).mailbox.entries == ()
+    assert typed.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "screen, text",
+    [
+        (SCREEN, "drop the\ntable 表"),
+        (f"{RULE}\n❯ \n{RULE}\n", ""),
+        (f"❯ work\n\n{RULE}\n❯ next\n{RULE}", "next"),  # the prompt before it, in the history
+        (f"{RULE}\n❯ one\n\n  three\n{RULE}", "one\n\nthree"),
+        ("❯ 1. Yes\n  2. No\n", None),  # a dialog
+        (f"{RULE}\n Do you want to?\n ❯ 1. Yes\n", None),
+        (f"{RULE}\n❯ cut off", None),
+        ("", None),
+    ],
+)
+def test_the_input_box_is_found_on_the_screen(screen, text):
+    """Between its rules; a dialog is none."""
+    assert claude_code.input_text(screen) == text
 
 
 def test_the_pane_is_recorded_when_a_session_starts(host):  # noqa: F811

@@ -103,11 +103,15 @@ def test_a_takeover_by_tmux_ends_one_long_tool_call(world: World) -> None:
         tui.submit("work")
         work.reached()
         name = world.worker(tui.session_id)
+        tui.write("and then half a")
         taken = world.json(
             "takeover", name, ORDER, "--interrupt", "tmux", "--timeout", "20s", *HUMAN
         )
 
         assert taken["interrupt"] == "escape_sent"
+        assert taken["typed"] == "and then half a"
+        saved = [e["payload"] for e in world.events(name, "Diagnostic")]
+        assert {"code": "input_saved", "text": "and then half a"} in saved
         assert taken["status"] == "delivered"
         assert bob.request_with(ORDER).count(ORDER) == 1
         tui.wait_status("idle")

@@ -74,11 +74,15 @@ def command(
         "status": taken.status,
         "interrupt": taken.interrupt,
         "worker_id": taken.worker.id,
+        "typed": taken.typed or None,
     }
 
     def human(screen: Screen) -> None:
         how = INTERRUPTED[taken.interrupt]
         screen.say(f"{taken.status}: {data['message_id']} for {safe(taken.worker.name)}; {how}")
+        if taken.typed:
+            screen.say("what stood in its input box is in its timeline:", "dim")
+            screen.say(safe(taken.typed))
         if taken.status == "pending":
             screen.say(f"it is stored and comes by itself: vyane why {data['message_id']}", "dim")
 

@@ -128,6 +128,10 @@ if TYPE_CHECKING:
             """Whether the host's record says that the session has turned idle since then."""
             ...
 
+        def input_text(self, screen: str) -> str | None:
+            """What stands in the input box of the interactive program; None: there is no box."""
+            ...
+
         def was_interrupted(self, transcript: str) -> bool:
             """Whether the transcript ends in the note of an interrupt."""
             ...

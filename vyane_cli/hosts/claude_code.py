@@ -50,6 +50,8 @@ _ULID = r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"
 TRANSCRIPT_MAX = 16 * 1024 * 1024
 IDLE_LASTS_MS = 1_000
 INTERRUPTED = "[Request interrupted by user"
+MARK = "❯"
+"""Begins the input box of the interactive client."""
 
 
 def parse(
@@ -244,6 +246,30 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
         return not 0 <= time.time() * 1000 - at < IDLE_LASTS_MS
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
+
+
+def input_text(screen: str) -> str | None:
+    """What stands in the input box, from the text of the screen; None when it shows no box.
+
+    As measured: the box lies between two rules, its first line begins with a mark, and the others
+    with two spaces. A dialog has no rule above its mark.
+    """
+    lines = [line.rstrip() for line in screen.splitlines()]
+    for first in range(len(lines) - 1, 0, -1):
+        if lines[first].startswith(MARK) and _is_rule(lines[first - 1]):
+            break
+    else:
+        return None
+    text = [lines[first].removeprefix(MARK).strip()]
+    for line in lines[first + 1 :]:
+        if _is_rule(line):
+            return "\n".join(text).strip("\n")
+        text.append(line.removeprefix("  "))
+    return None
+
+
+def _is_rule(line: str) -> bool:
+    return len(line) > 2 and not line.strip("─")
 
 
 def was_interrupted(transcript: str) -> bool:

@@ -28,6 +28,11 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
     return False
 
 
+def input_text(screen: str) -> None:
+    """Nor a screen that is known."""
+    return
+
+
 def was_interrupted(transcript: str) -> bool:
     """Nor a transcript."""
     return False

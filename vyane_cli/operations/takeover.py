@@ -14,13 +14,14 @@ from vyane_cli.core.messages import Kind, Status
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
 from vyane_cli.operations.boxes import boxes_of
+from vyane_cli.operations.diagnose import diagnose
 from vyane_cli.operations.identity import claim_kind, require_person, whoami
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.nudge import nudge
 from vyane_cli.operations.once import Sent
 from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.terminals import prove_pane, type_escape
+from vyane_cli.operations.terminals import read_screen, type_escape
 from vyane_cli.store import inbox, registry
 from vyane_cli.store.waiting import Changes
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 INTERRUPTS = ("hook", "tmux", "none")
 TIMEOUT_MAX_S = 3600.0
+TYPED_MAX = 4_000
+"""Characters of half-typed text that are kept: a screen shows no more."""
 ESCAPED_S = 3.0
 """A client that got Escape says idle within a second."""
 
@@ -46,6 +49,8 @@ class Taken(NamedTuple):
     interrupt: str
     """requested_by_hook, timed_out (asked, no tool call came in time), escape_sent, not_needed
     (nothing ran), or none (not asked for)."""
+    typed: str = ""
+    """What stood half-typed in its input box when Escape was sent. The timeline has it too."""
 
 
 def take_over(
@@ -77,8 +82,7 @@ def take_over(
     seen = look(runtime, worker)
     busy = seen.liveness is Liveness.BUSY
     types = interrupt == "tmux" and busy
-    if types:
-        prove_pane(seen.session)
+    typed = _save_input(runtime, seen.session) if types else ""
     payload = {"instruction": instruction, "interrupt_first": interrupt != "none"}
     sent = send(runtime, Draft(worker.id, kind=Kind.TAKEOVER, payload=payload), speaker)
     until = time.monotonic() + timeout_s
@@ -93,7 +97,20 @@ def take_over(
     done = arrives and _await(runtime, worker, sent.message.id, until)
     if how == "requested_by_hook" and not done and timeout_s:
         how = "timed_out"
-    return Taken(sent, worker, "delivered" if done else "pending", how)
+    return Taken(sent, worker, "delivered" if done else "pending", how, typed)
+
+
+def _save_input(runtime: "Runtime", session: "HostSession | None") -> str:
+    """Keep what the person has half typed: the Escape that follows may clear it.
+
+    RefusedError without proof of the pane; any error before the order is stored.
+    """
+    screen = read_screen(session)
+    host = runtime.host(session.host) if session is not None else None
+    typed = (host.input_text(screen) if host is not None else None) or ""
+    if typed and session is not None:
+        diagnose(runtime, session, "input_saved", typed[:TYPED_MAX])
+    return typed[:TYPED_MAX]
 
 
 def resolve(

@@ -49,6 +49,12 @@ def prove_pane(session: "HostSession | None") -> Pane:
     return pane
 
 
+def read_screen(session: "HostSession | None") -> str:
+    """The text of the session's pane as a person sees it, once it is proven to be its."""
+    pane = prove_pane(session)
+    return _tmux(pane, "capture-pane", "-p", "-t", pane.id)
+
+
 def type_escape(session: "HostSession | None") -> None:
     """Exactly one Escape to the session's pane, proven once more right before."""
     pane = prove_pane(session)
