@@ -21,6 +21,8 @@ WORDS = {
     "retired": "{} workers that ended long ago leave the registry",
     "sessions": "{} records of replaced sessions",
     "markers": "{} small files of sessions that are over",
+    "leftovers": "{} files of a spawn or a retirement that a crash left",
+    "blobs": "{} long texts that no message names",
     "temporary": "{} temporary files that a crash left",
     "trash": "{} deleted timelines that a crash left",
 }

@@ -10,6 +10,7 @@ from typing import Any
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.expire import Box, all_boxes, expire
+from vyane_cli.operations.leftovers import remove_blobs, remove_leftovers
 from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.resume import resume_waiting
@@ -40,6 +41,8 @@ STEPS = (
     "retired",
     "sessions",
     "markers",
+    "leftovers",
+    "blobs",
     "temporary",
     "trash",
 )
@@ -66,6 +69,8 @@ def collect(
         counts["retired"] = sweep.guarded("registry", retire)
         counts["sessions"] = remove_sessions(sweep)
         counts["markers"] = remove_markers(sweep)
+        counts["leftovers"] = sweep.guarded("registry", remove_leftovers)
+        counts["blobs"] = sweep.guarded("messages", remove_blobs)
         counts["temporary"] = remove_temporary(sweep)
         counts["trash"] = 0 if dry_run else sweep.guarded("timelines", remove_trash)
     return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code

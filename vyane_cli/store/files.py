@@ -178,6 +178,15 @@ def touch(path: str, text: str = "") -> None:
         os.close(fd)
 
 
+def refresh(path: str) -> None:
+    """Give a file the time of now. Not flushed."""
+    try:
+        step("utime", path)
+        os.utime(path)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
 def remove(path: str) -> None:
     """Remove a file; one that is not there is no error."""
     try:

@@ -98,9 +98,13 @@ def read_output(path: str) -> str:
 
 
 def keep_blob(layout: Layout, digest: str, text: str) -> None:
-    """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file."""
+    """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file.
+
+    Under the registry's lock, as `gc` takes one away that no message names and that is old.
+    """
     path = layout.blob(digest)
     if os.path.exists(path):
+        files.refresh(path)
         return
     files.make_directories(os.path.dirname(path))
     files.replace(path, text.encode("utf-8", "replace"))
