@@ -192,14 +192,23 @@ def run(words: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:  # `vyane inbox | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+        return _unread()
+    except SystemExit as error:  # Typer's word for the same, in the middle of a stream
+        if isinstance(error.__context__, BrokenPipeError):
+            return _unread()
+        raise
     except Exception as error:
         if os.environ.get("VYANE_DEBUG"):
             raise
         text = f"{type(error).__name__}: {error}"
         hint = "this is a fault of vyane's; VYANE_DEBUG=1 shows where"
         return complain(as_json, "internal", text, hint, ExitCode.INTERNAL)
+
+
+def _unread() -> int:
+    """Nobody reads our output any more: that is no error, and nothing more is written to it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return int(ExitCode.DONE)
 
 
 def complain(

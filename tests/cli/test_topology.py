@@ -1,6 +1,11 @@
 """`vyane topology`: the tree, as data and for people."""
 
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -102,3 +107,52 @@ def test_a_cycle_of_links_is_no_endless_tree(world):
 def test_an_unknown_worker_or_session_is_not_found(run, who):  # noqa: F811
     """Exit 3."""
     assert run("topology", who)[0] == 3
+
+
+def test_a_watched_tree_is_shown_again_and_again_until_it_is_ended(world):
+    """One document a line; a worker that comes is in the next one; Ctrl-C ends it with 130."""
+    command = [sys.executable, "-m", "vyane_cli", "topology", "--watch", "--json"]
+    environ = {"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, text=True)
+    assert running.stdout is not None
+    with running:
+        first = json.loads(running.stdout.readline())
+        world.register("late")
+        seen = first
+        while [node["name"] for node in seen["workers"]] != ["project", "late"]:
+            seen = json.loads(running.stdout.readline())
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 130
+    assert [node["name"] for node in first["workers"]] == ["project"]
+
+
+def test_a_watched_tree_stays_where_it_is_on_a_terminal(world):
+    """The screen is cleared before each, so that the tree does not run away."""
+    command = [sys.executable, "-m", "vyane_cli", "topology", "--watch"]
+    environ = {"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root, "TERM": "xterm"}
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
+    os.close(theirs)
+    shown = b""
+    try:
+        while shown.count(b"project") < 2:
+            shown += os.read(ours, 4096)
+    finally:
+        running.kill()
+        running.wait()
+        os.close(ours)
+    assert shown.count(b"\x1b[2J") >= 2
+
+
+def test_a_watched_tree_ends_quietly_with_its_reader(world):
+    """`vyane topology --watch | head -1`."""
+    command = [sys.executable, "-m", "vyane_cli", "topology", "--watch", "--json"]
+    environ = {"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert running.stdout.readline()
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    assert running.wait(30) == 0
+    running.stderr.close()
