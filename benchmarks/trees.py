@@ -1,4 +1,4 @@
-"""What a tree of workers costs, for each worker in it: to show it, and to cancel it."""
+"""What a tree of workers costs: to show it and to cancel it, for each worker; to add one to it."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,10 @@ from benchmarks.homes import PERSON, Home
 from benchmarks.measure import Series
 from benchmarks.report import Goal, Row, row
 from vyane_cli.core.cancels import Outcome
+from vyane_cli.core.runtimes import BUILT_IN
+from vyane_cli.core.spawning import Order
 from vyane_cli.operations.cancel import cancel
+from vyane_cli.operations.link import link_child
 from vyane_cli.operations.topology import topology
 from vyane_cli.runtime import accelerate
 from vyane_cli.store import registry
@@ -23,6 +26,7 @@ def tree(bench: Bench) -> Iterator[Row]:
     small, large = bench.size(100, 10), bench.size(1000, 50)
     shown: dict[int, list[float]] = {small: [], large: []}
     cancelled: dict[int, list[float]] = {small: [], large: []}
+    spawned: dict[int, list[float]] = {small: [], large: []}
     for _ in range(bench.size(2, 1)):  # each flush of each cancel is a real one
         for size in (small, large):
             with bench.home(size) as home:
@@ -36,11 +40,28 @@ def tree(bench: Bench) -> Iterator[Row]:
                 outcomes = list(done.cancel.outcomes.values())
                 if outcomes != [Outcome.GONE] * size:
                     raise RuntimeError("a worker of the tree was not reached")
+    for size in (small, large):
+        with bench.home(size) as home:
+            root = _grow(home)
+            for number in range(bench.size(20, 2)):
+                began = time.monotonic()
+                _spawn(home, root, number)
+                spawned[size].append((time.monotonic() - began) * 1000)
     name = f"{small:,} workers"
-    for what, found in (("topology", shown), ("cancel", cancelled)):
+    texts = {
+        f"topology of {large:,} workers, each": (shown, TREE_GOAL),
+        f"cancel of {large:,} workers, each": (cancelled, TREE_GOAL),
+        f"spawn with {large:,} workers, its records": (spawned, None),
+    }
+    for text, (found, goal) in texts.items():
         series = {size: Series(tuple(values)) for size, values in found.items()}
-        text = f"{what} of {large:,} workers, each"
-        yield row(text, series[large], "ms", series[small], name, TREE_GOAL)
+        yield row(text, series[large], "ms", series[small], name, goal)
+
+
+def _spawn(home: Home, root: str, number: int) -> None:
+    """Everything that a spawn writes, its process aside: that costs the same in any tree."""
+    order = Order(f"job {number}", root, inherit_context=False, cwd="/")
+    link_child(home.runtime, order, root, BUILT_IN["claude"])
 
 
 def _grow(home: Home) -> str:

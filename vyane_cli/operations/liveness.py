@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from vyane_cli.core.liveness import Evidence, Liveness, decide_liveness
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.turns import OpenTurn
-from vyane_cli.core.workers import Worker, render_worker, shown_status
+from vyane_cli.core.workers import Worker, WorkerStatus, render_worker, shown_status
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.boxes import waiting
 from vyane_cli.operations.resume import may_resume
@@ -97,9 +97,11 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     seen = look(runtime, worker)
     mail = waiting(runtime, worker.id, worker.logical_session_id)
     session = seen.session
+    marked = worker.status is WorkerStatus.STALE
+    sign_s = last_sign(runtime, worker, seen) if marked else 0.0  # nobody else is judged by it
     data = render_worker(worker)
     data.update(
-        status=str(shown_status(worker, seen.liveness, last_sign(runtime, worker, seen))),
+        status=str(shown_status(worker, seen.liveness, sign_s)),
         session_id=session.id if session is not None else worker.session_id,
         last_heartbeat=seen.beat_at or None,
         last_used_at=max(worker.last_used_at, seen.beat_at) or None,
