@@ -1,10 +1,12 @@
 """Mail reaches a session that works, idles, was interrupted, was cleared, or is closed."""
 
+import time
 from pathlib import Path
 
 import pytest
 from hostlab.lab import Lab
 from hostlab.script import bash, subagent, turn
+from hostlab.waiting import wait_until
 
 from e2e.installation import Installation
 from e2e.world import HUMAN, QUIET, World, clear, open_world
@@ -319,3 +321,40 @@ def test_a_session_that_was_open_before_the_hooks_has_its_mail_with_a_prompt(
         tui.submit("what is new?")
 
         assert bob.request(before + 1).count(MAIL) == 1
+
+
+def test_an_idle_session_without_a_watch_is_reached_by_a_line_in_its_pane(
+    lab: Lab, installation: Installation, tmp_path: Path
+) -> None:
+    """It was open before the hooks, so its host watches nothing; half-typed text stops the line."""
+    lab.env.update(TMUX=f"{lab.short / 'bob.tmux'},1,0", TMUX_PANE="%0")
+    bob = lab.client("bob")
+    with bob.tui() as tui:
+        world = open_world(lab, installation, tmp_path / "vyane")
+        for number in range(1, 10):
+            bob.script(turn("Hello."))
+            tui.submit("hello")
+            bob.request(number)
+            tui.wait_status("idle")
+            if world.workers():
+                break
+        name = world.worker(tui.session_id)
+        (row,) = world.workers()
+        assert row["transports"] == ["stop", "tmux"]
+        tui.write("half a")
+        held = world.send(name, f"FIRST-{MAIL}", *HUMAN)
+        assert "tmux/input-in-use" in world.explain(held.id)
+        assert tui.box() == "half a"
+        tui.keys("C-u")
+        before = len(bob.requests())
+        bob.script(turn("Read."))
+        wait_until(lambda: not tui.box(), "the box is empty", context=tui.screen)
+        # the host's record has to have been idle for a second
+        wait_until(lambda: time.time() * 1000 - tui.record()["statusUpdatedAt"] > 1100, "idle")
+        world.send(name, f"SECOND-{MAIL}", *HUMAN)
+
+        request = bob.request(before + 1)
+        assert [request.count(f"{number}-{MAIL}") for number in ("FIRST", "SECOND")] == [1, 1]
+        tui.wait_status("idle")
+        started = world.events(name, "TurnStarted")[-1]["payload"]
+        assert started["trigger"] == "wake"

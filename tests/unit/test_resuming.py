@@ -9,7 +9,7 @@ from vyane_cli.core.gating import Readings
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry, Head
 from vyane_cli.core.messages import Lane, Status
-from vyane_cli.core.resuming import Allow, Closed, ask_resume, decide_resume
+from vyane_cli.core.resuming import Allow, Closed, ask_resume, decide_start
 
 CLOSED = Closed(gone=True, ended="other", child=False, over=False, command=True)
 NOW_MS = 10_000_000
@@ -77,5 +77,5 @@ def readings(**head) -> Readings:
 )
 def test_mail_resumes_a_session_by_the_gates_of_any_start(known, head, tried_s, rule):
     """Too soon, the rate guard; and a message is tried once."""
-    found = decide_resume([known], readings(**head), tried_s)
+    found = decide_start([known], readings(**head), "resume", tried_s)
     assert (found[1].rule if found else None) == rule

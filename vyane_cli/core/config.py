@@ -38,6 +38,9 @@ KEYS: Mapping[str, Key] = {
                                        "cap it at 8.", minimum=0),
     "delivery.overdue_s": Key(10, "How long startable mail may lie before another session's tick "
                               "rings again, in seconds.", minimum=1),
+    "delivery.tmux": Key("unwatched", "Whether a line may be typed into the tmux pane of an idle "
+                         "session that cannot be woken otherwise.",
+                         choices=("unwatched", "never")),
     "delivery.resume": Key("never", "Which closed sessions vyane may open again by itself: those "
                            "that mail waits for, and children that were broken off.",
                            choices=("never", "children", "all")),

@@ -55,10 +55,10 @@ def ask_resume(closed: Closed, allow: Allow) -> str:
     return ""
 
 
-def decide_resume(
-    entries: Iterable[Entry], readings: Readings, tried_s: float
+def decide_start(
+    entries: Iterable[Entry], readings: Readings, way: str = "resume", tried_s: float = 0.0
 ) -> tuple[Entry, Decision] | None:
-    """The first message that may start a turn by resuming, with the row that says so.
+    """The first message that may start a turn this way, with the row that says so.
 
     Its gates are those of any start. A message that the last try was made for is not tried again:
     that try has failed, and a person is needed.
@@ -69,5 +69,5 @@ def decide_resume(
             continue
         decision = decide(Moment.WATCH, message.lane, message.position, readings)
         if decision.verdict is Verdict.START:
-            return entry, decision._replace(rule=f"resume/{message.lane}")
+            return entry, decision._replace(rule=f"{way}/{message.lane}")
     return None

@@ -46,6 +46,8 @@ EVENTS: Mapping[str, Event] = {
 ONE_TOOL = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"})
 MAIN_ONLY = frozenset({Event.PROMPT, Event.STOP, Event.STOP_FAILURE})
 NOTIFICATION = "<task-notification>"
+TYPED = "[vyane] "
+"""Begins the line that vyane types into a pane."""
 _ULID = r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"
 TRANSCRIPT_MAX = 16 * 1024 * 1024
 IDLE_LASTS_MS = 1_000
@@ -110,8 +112,9 @@ def parse(
     )
     if kind is Event.PROMPT and prompt:
         notified = prompt.startswith(NOTIFICATION)
+        typed = prompt.startswith(TYPED)
         named = ulids(prompt[:40_000]) if notified else ()
-        trigger = Trigger.HUMAN
+        trigger = Trigger.WAKE if typed else Trigger.HUMAN
         if notified:
             trigger = Trigger.WAKE if named and "<task-id>" not in prompt else Trigger.HOST
         return call._replace(

@@ -89,6 +89,8 @@ def transports_of(
     if session.attended and os.path.exists(runtime.layout.wake(session.id)):
         found.append("watch")
     found.append("stop")
+    if session.attended and session.terminal and runtime.config["delivery.tmux"] != "never":
+        found.append("tmux")
     return tuple(found)
 
 

@@ -36,11 +36,19 @@ def nudge(runtime: "Runtime", worker: str, clock: Clock) -> bool:
             rung = publish(runtime, session, clock)
     except LockTimeoutError:
         return False  # its inbox is being worked on at this moment
-    return rung or reopen(runtime, worker, clock)
+    return reach(runtime, worker, clock) or rung
 
 
-def reopen(runtime: "Runtime", worker: str, clock: Clock) -> bool:
-    """Resume a closed session, where the settings allow that: the last way to reach it."""
+def reach(runtime: "Runtime", worker: str, clock: Clock) -> bool:
+    """The ways that are left where no watch rings: type into its pane, open it again.
+
+    Keys take their time: they are not for a hook, which has none.
+    """
+    if runtime.config["delivery.tmux"] != "never" and runtime.limit is None:
+        from vyane_cli.operations.keystrokes import type_for_mail
+
+        if type_for_mail(runtime, worker, clock):
+            return True
     if runtime.config["delivery.resume"] == "never":
         return False
     from vyane_cli.operations.resume import resume_for_mail

@@ -7,11 +7,9 @@ The mail itself is handed over by the session's own hooks: its SessionStart take
 
 import os
 
-from vyane_cli.core.gating import Readings, recent_starts
-from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Op
-from vyane_cli.core.messages import Lane
-from vyane_cli.core.resuming import RESUMES_MAX, Allow, Closed, ask_resume, decide_resume
+from vyane_cli.core.gating import Decision, Readings
+from vyane_cli.core.mailbox import Entry
+from vyane_cli.core.resuming import RESUMES_MAX, Allow, Closed, ask_resume, decide_start
 from vyane_cli.core.runtimes import (
     ChildRuntime,
     child_environment,
@@ -22,9 +20,9 @@ from vyane_cli.core.runtimes import (
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import Worker, WorkerStatus, check_transition
 from vyane_cli.errors import InvalidInputError, VyaneError
-from vyane_cli.operations.boxes import boxes_of
+from vyane_cli.operations.attempts import record_start
 from vyane_cli.operations.launch import start_launcher
-from vyane_cli.store import inbox, launches, processes, registry
+from vyane_cli.store import launches, processes, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from vyane_cli.core.turns import Clock
     from vyane_cli.runtime import Runtime
 
+WAY = "resume"
 STARTING_S = 60.0
 """For so long a launch may be without its launcher."""
 
@@ -78,7 +77,11 @@ def resume_for_mail(runtime: "Runtime", worker_id: str, clock: "Clock") -> bool:
             return False  # another one was quicker
         launch = launches.load(layout, worker.id)
         tried_s = launch.at if launch is not None and launch.resumed else 0.0
-        if not _record(runtime, worker, clock, tried_s):
+
+        def choose(entries: list[Entry], readings: Readings) -> tuple[Entry, Decision] | None:
+            return decide_start(entries, readings, WAY, tried_s)
+
+        if record_start(runtime, worker, clock, WAY, choose) is None:
             return False
         _prepare(runtime, worker, "resume-mail", clock)
     _start(runtime, worker)
@@ -144,42 +147,6 @@ def _runtime_of(runtime: "Runtime", worker: Worker) -> ChildRuntime | None:
         return find_runtime(worker.worker_type, runtime.config.runtimes)
     except InvalidInputError:
         return None
-
-
-def _record(runtime: "Runtime", worker: Worker, clock: "Clock", tried_s: float) -> bool:
-    """The attempt, with its start counted, in the inbox of the message. Under the inbox locks."""
-    layout = runtime.layout
-    paths = boxes_of(runtime, worker.id, worker.logical_session_id)
-    boxes = [inbox.Inbox(path, layout.root) for path in paths]
-    try:
-        own = boxes[0]
-        readings = Readings(own.head, Liveness.IDLE, clock.boot_ms, runtime.config.limits)
-        entries = [entry for box in boxes for entry in box.entries.values()]
-        found = decide_resume(entries, readings, tried_s)
-        if found is None:
-            return False
-        entry, decision = found
-        head = own.head._replace(starts_ms=(*recent_starts(own.head, clock.boot_ms), clock.boot_ms))
-        if entry.message.lane is Lane.NORMAL:
-            head = head._replace(normal_ms=clock.boot_ms)
-        fields = {
-            "at": clock.at,
-            "boot_ms": clock.boot_ms,
-            "transport": "resume",
-            "verdict": str(decision.verdict),
-            "rule": decision.rule,
-            "readings": dict(decision.readings),
-        }
-        holder = next(box for box in boxes if entry.message.id in box.entries)
-        holder.change(
-            Op.ATTEMPT, [entry.message.id], fields, head if holder is own else holder.head
-        )
-        if holder is not own:
-            own.change(Op.ATTEMPT, [], fields, head)
-    finally:
-        for box in boxes:
-            box.close()
-    return True
 
 
 def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> None:

@@ -12,7 +12,7 @@ from vyane_cli.core.turns import Clock
 from vyane_cli.errors import DurabilityUnknownError, StorageError, VyaneError
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.nudge import publish, reopen
+from vyane_cli.operations.nudge import publish, reach
 from vyane_cli.store import files, inbox, journal, markers, registry
 from vyane_cli.store.locks import Kind as LockKind
 
@@ -71,7 +71,7 @@ def store(
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
-    _reopen(runtime, target, message, clock)
+    _reach(runtime, target, message, clock)
 
 
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
@@ -116,12 +116,12 @@ def _ring(runtime: "Runtime", target: Target, message: Message, session: str, cl
         return
 
 
-def _reopen(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
-    """The last way to reach a closed session. A failure is made up for by the next round."""
+def _reach(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
+    """The ways that are no ring. A failure is made up for by the next round."""
     if not (message.startable and target.worker):
         return
     try:
-        reopen(runtime, target.worker, clock)
+        reach(runtime, target.worker, clock)
     except VyaneError:
         return
 

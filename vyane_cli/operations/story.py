@@ -28,6 +28,7 @@ RULES: Mapping[str, str] = {
     "turn-ended": "its turn was broken off before anything proved that it was read",
     "session-ended": "its session ended before anything proved that it was read",
     "output-failed": "the output could not be written",
+    "input-in-use": "something stood in its input box: nothing was typed",
     "launch": "its session was started with it, so it is not shown again",
     "cancel/nothing-runs": "nothing ran that could be stopped",
     "control-of-a-busy-session": "the next tool call of the running turn takes it",
@@ -66,7 +67,9 @@ def step(record: Mapping[str, Any]) -> dict[str, Any]:
             fact[key] = record[key]
     if op == Op.CLAIM:
         fact["by_pid"] = (record.get("by") or {}).get("pid")
-    why = RULES.get(rule.split("/", 1)[-1] if rule.startswith(("batch/", "tool/")) else rule)
+    why = RULES.get(
+        rule.split("/", 1)[-1] if rule.startswith(("batch/", "tool/", "tmux/")) else rule
+    )
     if why:
         fact["why"] = why
     return fact

@@ -7,6 +7,7 @@ host is in the foreground there. Text typed at something else could approve it.
 
 import os
 import subprocess
+import time
 from typing import NamedTuple
 
 from vyane_cli.errors import RefusedError
@@ -14,9 +15,15 @@ from vyane_cli.store import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vyane_cli.core.sessions import HostSession
 
 PATIENCE_S = 5.0
+PASTE_S = 0.2
+ENTERS = 3
+SHOWN_S = 1.5
+LOOK_S = 0.05
 
 
 class Pane(NamedTuple):
@@ -53,6 +60,34 @@ def read_screen(session: "HostSession | None") -> str:
     """The text of the session's pane as a person sees it, once it is proven to be its."""
     pane = prove_pane(session)
     return _tmux(pane, "capture-pane", "-p", "-t", pane.id)
+
+
+def type_line(session: "HostSession | None", text: str, box: "Callable[[str], str | None]") -> bool:
+    """Type one line into the session's empty input box and have it taken; whether it was.
+
+    `box` finds what stands in the input box on a screen. Enter is pressed when the line is seen
+    there, after a pause (a burst with Enter in it counts as pasted), three times at most. A line
+    that does not appear gets no Enter: something else has the keys.
+    """
+    pane = prove_pane(session)
+    _tmux(pane, "send-keys", "-t", pane.id, "-l", "--", text)
+    if not _until(lambda: box(read_screen(session)) == text):
+        return False
+    for _ in range(ENTERS):
+        time.sleep(PASTE_S)
+        _tmux(prove_pane(session), "send-keys", "-t", pane.id, "Enter")
+        if _until(lambda: box(read_screen(session)) != text):
+            return True
+    return False
+
+
+def _until(true: "Callable[[], bool]") -> bool:
+    end = time.monotonic() + SHOWN_S
+    while not true():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(LOOK_S)
+    return True
 
 
 def type_escape(session: "HostSession | None") -> None:
