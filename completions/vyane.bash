@@ -1,7 +1,7 @@
 # bash completion for vyane: commands, sub-commands, and the names of workers.
 _vyane() {
     local current=${COMP_WORDS[COMP_CWORD]} command="" word home names
-    local commands="send reply relay inbox show why status workers topology spawn wait report logs takeover cancel timeline watch turn init hooks doctor config gc demo completion describe tick uninstall"
+    local commands="send reply relay inbox show why status workers topology spawn wait report logs takeover cancel timeline watch turn bind unbind bindings route mirror init hooks doctor config gc demo completion describe tick uninstall"
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $word in -*) ;; *) command=$word; break ;; esac
     done
@@ -10,13 +10,15 @@ _vyane() {
     local IFS=$' \n'
     case $command in
     "") COMPREPLY=($(compgen -W "$commands --json --home --version --help" -- "$current")) ;;
-    send | inbox | relay | watch | timeline | wait | logs | topology | takeover | cancel)
+    send | inbox | relay | watch | timeline | wait | logs | topology | takeover | cancel | bind | route)
         IFS=$'\n'
         COMPREPLY=($(compgen -W "$names" -- "$current")) ;;
     workers) COMPREPLY=($(compgen -W "list register rename $names" -- "$current")) ;;
     hooks) COMPREPLY=($(compgen -W "install uninstall status" -- "$current")) ;;
     config) COMPREPLY=($(compgen -W "list get set" -- "$current")) ;;
     turn) COMPREPLY=($(compgen -W "start emit finish" -- "$current")) ;;
+    bindings) COMPREPLY=($(compgen -W "list resolve touch sweep channel" -- "$current")) ;;
+    mirror) COMPREPLY=($(compgen -W "push pull status" -- "$current")) ;;
     completion) COMPREPLY=($(compgen -W "bash zsh fish" -- "$current")) ;;
     esac
 }

@@ -8,14 +8,16 @@ function __vyane_names
     end
     cat $home/worker-names 2>/dev/null
 end
-set -l commands send reply relay inbox show why status workers topology spawn wait report logs takeover cancel timeline watch turn init hooks doctor config gc demo completion describe tick uninstall
+set -l commands send reply relay inbox show why status workers topology spawn wait report logs takeover cancel timeline watch turn bind unbind bindings route mirror init hooks doctor config gc demo completion describe tick uninstall
 complete -c vyane -f
 complete -c vyane -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c vyane -l json -d "One JSON document"
 complete -c vyane -l home -r -d "Folder of the state"
-complete -c vyane -n "__fish_seen_subcommand_from send inbox relay watch timeline workers wait logs topology takeover cancel" -a "(__vyane_names)"
+complete -c vyane -n "__fish_seen_subcommand_from send inbox relay watch timeline workers wait logs topology takeover cancel bind route" -a "(__vyane_names)"
 complete -c vyane -n "__fish_seen_subcommand_from workers" -a "list register rename"
 complete -c vyane -n "__fish_seen_subcommand_from hooks" -a "install uninstall status"
 complete -c vyane -n "__fish_seen_subcommand_from config" -a "list get set"
 complete -c vyane -n "__fish_seen_subcommand_from turn" -a "start emit finish"
+complete -c vyane -n "__fish_seen_subcommand_from bindings" -a "list resolve touch sweep channel"
+complete -c vyane -n "__fish_seen_subcommand_from mirror" -a "push pull status"
 complete -c vyane -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"

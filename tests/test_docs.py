@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from vyane_cli import errors
+from vyane_cli.channels import ADAPTERS
 from vyane_cli.core import gating
+from vyane_cli.core.config import CHANNEL_KEYS
 from vyane_cli.core.gating import GATES, MATRIX, Limits
 from vyane_cli.core.mailbox import FINAL, NEXT, Op
 from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
@@ -145,6 +147,17 @@ def test_the_settings_page_has_every_key_with_its_default_and_meaning() -> None:
 
     assert section is not None
     assert tables.parts(section)[2] == tables.settings()
+
+
+def test_the_settings_page_has_every_channel_with_its_keys() -> None:
+    text = tables.CONFIG.read_text()
+    pairs = {"Every channel": CHANNEL_KEYS}
+    pairs |= {f"The `{name}` channel": adapter.SETTINGS for name, adapter in ADAPTERS.items()}
+
+    for heading, keys in pairs.items():
+        section = tables.section(text, heading)
+        assert section is not None, heading
+        assert tables.parts(section)[2] == tables.settings(keys)
 
 
 def test_the_exit_codes_page_has_every_code() -> None:
@@ -361,6 +374,15 @@ def documents(home: Path) -> dict[str, Any]:
         person = ("--from-kind", "human")
         found["takeover"] = run("takeover", "bob", "x", "--timeout", "0.1s", *person)
         found["cancel"] = run("cancel", "bob", "--wait", "0.1s", *person)
+        with (home / ".config" / "vyane" / "config.toml").open("a") as file:
+            file.write("[channels.file]\n")
+        found["mirror push"] = run("mirror", "push")
+        found["mirror pull"] = run("mirror", "pull")
+        found["mirror status"] = run("mirror", "status")
+        found["bind"] = run("bind", "bob", "--channel", "file", "--conversation", "notes")
+        found["bindings list"] = run("bindings", "list")
+        found["route"] = run("route", "bob")
+        found["unbind"] = run("unbind", "--session", "bob", "--reason", "done")
         found["config list"] = run("config", "list")
         found["config get"] = run("config", "get", "language")
         found["hooks install"] = run("hooks", "install")

@@ -29,6 +29,7 @@ class Verb(NamedTuple):
 
 
 MESSAGES, SESSIONS, SETUP = "Messages", "Sessions", "Set up and look after"
+PLACES = "Where people follow sessions"
 
 COMMANDS: dict[str, Verb] = {
     "send": Verb("send", MESSAGES),
@@ -49,6 +50,11 @@ COMMANDS: dict[str, Verb] = {
     "timeline": Verb("timeline", SESSIONS),
     "watch": Verb("watch", SESSIONS),
     "turn": Verb("turn", SESSIONS),
+    "bind": Verb("bind", PLACES),
+    "unbind": Verb("unbind", PLACES),
+    "bindings": Verb("bindings", PLACES),
+    "route": Verb("route", PLACES),
+    "mirror": Verb("mirror", PLACES),
     "init": Verb("init", SETUP),
     "hooks": Verb("hooks", SETUP),
     "doctor": Verb("doctor", SETUP),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from vyane_cli.core.calls import Host
+    from vyane_cli.core.config import ChannelKeys
+    from vyane_cli.core.conversations import Adapter
     from vyane_cli.store.locks import Kind
 
 HOOK_BUDGET_S = 0.8
@@ -40,8 +42,11 @@ class Runtime:
         root: str = "",
         environ: Mapping[str, str] | None = None,
         hosts: "Mapping[str, Host] | None" = None,
+        channels: "Mapping[str, Adapter] | None" = None,
     ) -> None:
         self.hosts = dict(hosts or {})
+        self.channels = channels
+        """The channels that this process can speak to; None: none, and it takes no notice."""
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
         self.layout = Layout(os.path.abspath(root) if root else find_root(dict(self.environ)))
         self.limit: Deadline | None = None
@@ -54,18 +59,32 @@ class Runtime:
     def config(self) -> Config:
         """The settings, read on first use."""
         if self._config is None:
-            self._config = config_file.load(self.layout)
+            known = self.channel_keys if self.channels is not None else None
+            self._config = config_file.load(self.layout, known)
         return self._config
+
+    @property
+    def channel_keys(self) -> "ChannelKeys":
+        """The keys that each channel has for itself."""
+        return {name: adapter.SETTINGS for name, adapter in (self.channels or {}).items()}
 
     @property
     def templates(self) -> Templates:
         """The texts that agents read, in the language of the settings."""
         if self._templates is None:
-            language = self.config["language"]
-            if language == "auto":
-                language = locale_language(self.environ)
-            self._templates = templates.load(language)
+            self._templates = templates.load(self.language)
         return self._templates
+
+    @property
+    def language(self) -> str:
+        """The language of the settings, `auto` resolved."""
+        chosen = str(self.config["language"])
+        return locale_language(self.environ) if chosen == "auto" else chosen
+
+    @property
+    def mirror_templates(self) -> Templates:
+        """The texts that people read in a session's conversation."""
+        return templates.load(self.language, "mirror")
 
     def host(self, name: str) -> "Host | None":
         """The module that knows a host's own records, if this process has it."""

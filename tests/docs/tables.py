@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from docs import pages
-from vyane_cli.core.config import KEYS
+from vyane_cli.channels import ADAPTERS
+from vyane_cli.core.config import CHANNEL_KEYS, KEYS, Key
 
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
 CONFIG = pages.ROOT / "docs" / "reference" / "config.md"
@@ -52,11 +53,13 @@ def parameters(about: Mapping[str, Any]) -> list[str]:
     return ["| | default | |", "| --- | --- | --- |", *rows] if rows else []
 
 
-def settings() -> list[str]:
-    """The lines of the table of settings."""
+def settings(keys: Mapping[str, Key] = KEYS) -> list[str]:
+    """The lines of a table of settings."""
     rows = []
-    for key, known in KEYS.items():
+    for key, known in keys.items():
         value = f'"{known.default}"' if isinstance(known.default, str) else str(known.default)
+        if isinstance(known.default, bool):
+            value = value.lower()
         least = "" if known.minimum is None else f"{known.minimum:g}"
         if known.choices:
             least = ", ".join(f"`{choice}`" for choice in known.choices)
@@ -100,3 +103,6 @@ if __name__ == "__main__":
     for name, about in every_command(describe()["commands"]):
         put(CLI, name, first_words(about), parameters(about))
     put(CONFIG, "Keys", None, settings())
+    put(CONFIG, "Every channel", None, settings(CHANNEL_KEYS))
+    for name, adapter in ADAPTERS.items():
+        put(CONFIG, f"The `{name}` channel", None, settings(adapter.SETTINGS))

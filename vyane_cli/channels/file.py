@@ -92,11 +92,12 @@ class FileChannel:
         if ready.verdict is not Verdict.DONE:
             return ready
         path = self._find(opening.key)
-        if not path:
+        found = bool(path)
+        if not found:
             name = f"{slug(opening.title) or 'thread'}.{opening.key}.md"
             path = os.path.join(self.folder, name)
             thread = parse_thread("")
-            thread.title, thread.key = one_line(opening.title), opening.key
+            thread.title, thread.key, thread.body = one_line(opening.title), opening.key, ["", ""]
             text = thread.render() + render_block(opening.first.text, opening.nonce)
             try:
                 self._replace(path, text.encode("utf-8", "replace"))
@@ -104,7 +105,7 @@ class FileChannel:
                 return self._off(error)
         name = os.path.basename(path)[: -len(".md")]
         where = Conversation(NAME, self.account, name, os.path.basename(self.folder))
-        return Outcome(Verdict.DONE, id=opening.nonce, conversation=where)
+        return Outcome(Verdict.DONE, id=opening.nonce, conversation=where, found=found)
 
     def _find(self, key: str) -> str:
         mark = f"<!-- vyane:thread {key} "

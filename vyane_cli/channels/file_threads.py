@@ -65,8 +65,6 @@ class Thread:
         head = [f"# {self.title}"] if self.title else []
         if self.key:
             head.append(f"<!-- vyane:thread {self.key} {'closed' if self.closed else 'open'} -->")
-        if head and not self.body:
-            return "\n".join(head) + "\n\n"
         return "\n".join([*head, *self.body])
 
 
@@ -84,7 +82,7 @@ def parse_thread(text: str) -> Thread:
     end = len(rows) - 1  # what follows the last newline: empty, or a line that is still written
     while number < len(rows):
         row = rows[number]
-        if (mark := _MARK.fullmatch(row)) or (number == end and row.startswith("> <!-- vyane:po")):
+        if (mark := _MARK.fullmatch(row)) or (number == end and _is_begun(row)):
             region += 1
             wanted = int(mark[2]) if mark else 1
             last = number
@@ -102,6 +100,12 @@ def parse_thread(text: str) -> Thread:
             thread.lines.append(Line(number, row, region, number < end))
         number += 1
     return thread
+
+
+def _is_begun(row: str) -> bool:
+    """Whether a last line without its end is a mark, or the first half of one."""
+    whole = "> <!-- vyane:post "
+    return row.startswith(whole) or (row.startswith("> <!--") and whole.startswith(row))
 
 
 def render_block(text: str, nonce: str) -> str:

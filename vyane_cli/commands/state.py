@@ -6,6 +6,7 @@ from functools import cached_property
 
 import typer
 
+from vyane_cli import channels
 from vyane_cli.hosts import claude_code, generic
 from vyane_cli.render import machine
 from vyane_cli.runtime import Runtime
@@ -24,7 +25,8 @@ class State:
     @cached_property
     def runtime(self) -> Runtime:
         """The world of this process."""
-        return Runtime(self.home, hosts={host.NAME: host for host in (claude_code, generic)})
+        hosts = {host.NAME: host for host in (claude_code, generic)}
+        return Runtime(self.home, hosts=hosts, channels=channels.ADAPTERS)
 
     @cached_property
     def screen(self) -> "Screen":

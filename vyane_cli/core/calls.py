@@ -140,6 +140,10 @@ if TYPE_CHECKING:
             """Bytes of the transcript now."""
             ...
 
+        def read_answer(self, transcript: str, wanted: str) -> str | None:
+            """The whole text of an answer by its digest; None when it is not there."""
+            ...
+
         def read_turn(
             self, transcript: str, start: int
         ) -> tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]:

@@ -54,6 +54,14 @@ KEYS: Mapping[str, Key] = {
                               minimum=0),
     "locks.wait_s": Key(5, "How long a command waits for a lock, in seconds. Hooks wait 0.8.",
                         minimum=0.1),
+    "bindings.idle_s": Key(86_400, "How long a conversation that was bound by hand may be silent "
+                           "before it is unbound, in seconds; 0: for ever.", minimum=0),
+    "bindings.max_age_s": Key(0, "The same since it was bound; 0: for ever.", minimum=0),
+    "bindings.spawn_child": Key(False, "Whether a child of a bound session gets a conversation of "
+                                "its own where `sessions` is `bound`."),
+    "mirror.budget_s": Key(20, "How long one `mirror` may take for each channel, in seconds; what "
+                           "is left waits for the next.", minimum=1),
+    "mirror.after_stop": Key(False, "Whether a session's Stop starts `mirror push` beside it."),
     "authority.workers": Key([], "Ids of workers whose agents may use the person's authority; "
                                  "names do not count, since anybody may take one."),
 }
@@ -90,13 +98,47 @@ class Config:
         found: Mapping[str, Any] = self.values.get("runtimes", {})
         return found
 
+    @property
+    def channels(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `[channels.NAME]` tables, without the defaults of what they leave out."""
+        found: Mapping[str, Mapping[str, Any]] = self.values.get("channels", {})
+        return found
+
 
 DEFAULTS = Config({})
 
+# fmt: off
+CHANNEL_KEYS: Mapping[str, Key] = {
+    "sessions": Key("all", "Whose conversations are made: `all` sessions, or only those that are "
+                    "`bound` by hand.", choices=("all", "bound")),
+    "verbosity": Key("summary", "How much is shown: `quiet` is the end of tasks and what goes "
+                     "wrong, `summary` a line for each turn, `full` whole answers.",
+                     choices=("quiet", "summary", "full")),
+    "allow_users": Key([], "Ids of the people whose words reach sessions. Nobody else's do."),
+    "strangers": Key("ignore", "What becomes of other people's words: nothing (`ignore`), or a "
+                     "quiet note to the session (`note`).", choices=("ignore", "note")),
+    "ping_users": Key([], "Ids of the people who are called by name when something needs them."),
+    "recreate": Key(False, "Whether a conversation that was deleted is made anew."),
+}
+# fmt: on
+"""Keys of every `[channels.NAME]`; each adapter has some of its own."""
 
-def parse_config(data: Mapping[str, Any]) -> Config:
-    """The settings from a parsed file; InvalidInputError names the key, and the nearest known."""
+ChannelKeys = Mapping[str, Mapping[str, Key]]
+"""Channel → the keys that only it has."""
+NO_CHANNELS: ChannelKeys = {}
+
+
+def parse_config(data: Mapping[str, Any], channels: ChannelKeys | None = None) -> Config:
+    """The settings from a parsed file; InvalidInputError names the key, and the nearest known.
+
+    `channels`: those that there are. None: this process speaks to none (a hook), and what the file
+    says of them is left alone.
+    """
     values: dict[str, Any] = {}
+    if "channels" in data:
+        if channels is not None:
+            values["channels"] = _parse_channels(data["channels"], channels)
+        data = {key: value for key, value in data.items() if key != "channels"}
     if "runtimes" in data:  # a table of the user's own names
         from vyane_cli.core.runtimes import parse_runtimes
 
@@ -108,25 +150,57 @@ def parse_config(data: Mapping[str, Any]) -> Config:
     return Config(values)
 
 
-def check_key(key: str) -> str:
+def _parse_channels(data: object, channels: ChannelKeys) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, table in _table("channels", data).items():
+        found[name] = {}
+        for key, value in _table(f"channels.{name}", table).items():
+            full = check_key(f"channels.{name}.{key}", channels)
+            found[name][key] = check_value(full, value, channels)
+        if name not in channels:  # an empty table: no key of it was looked at
+            check_key(f"channels.{name}.", channels)
+    return found
+
+
+def _table(where: str, data: object) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise InvalidInputError(where, data, "a table, such as [channels.NAME]")
+    return data
+
+
+def every_key(channels: ChannelKeys) -> dict[str, Key]:
+    """Every key that a file may have, in order, with those of these channels."""
+    found = dict(KEYS)
+    for name, own in channels.items():
+        found |= {f"channels.{name}.{key}": known for key, known in {**own, **CHANNEL_KEYS}.items()}
+    return found
+
+
+def check_key(key: str, channels: ChannelKeys = NO_CHANNELS) -> str:
     """`key` when it is documented."""
     if key not in KEYS:
+        known = every_key(channels)
+        if key in known:
+            return key
         import difflib
 
-        near = difflib.get_close_matches(key, list(KEYS), 1, 0.4)
+        near = difflib.get_close_matches(key, list(known), 1, 0.4)
         hint = f"did you mean {near[0]}?" if near else "`vyane config list` shows every key"
         raise InvalidInputError("config key", key, "a key of config.toml", hint=hint)
     return key
 
 
-def check_value(key: str, value: Any) -> Any:
+def check_value(key: str, value: Any, channels: ChannelKeys = NO_CHANNELS) -> Any:
     """`value` when it is one for this key."""
-    known = KEYS[key]
+    known = KEYS[key] if key in KEYS else every_key(channels)[key]
     if known.choices and value not in known.choices:
         raise InvalidInputError(key, value, "one of " + ", ".join(known.choices))
     if isinstance(known.default, list):
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise InvalidInputError(key, value, "a list of texts")
+    elif isinstance(known.default, bool):
+        if not isinstance(value, bool):
+            raise InvalidInputError(key, value, "true or false")
     elif isinstance(known.default, (int, float)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InvalidInputError(key, value, "a number")
@@ -139,17 +213,23 @@ def check_value(key: str, value: Any) -> Any:
     return value
 
 
-def parse_value(key: str, text: str) -> Any:
+def parse_value(key: str, text: str, channels: ChannelKeys = NO_CHANNELS) -> Any:
     """A value typed on the command line, by the type of the key's default."""
-    default = KEYS[check_key(key)].default
+    default = every_key(channels)[check_key(key, channels)].default
     if isinstance(default, list):
-        return check_value(key, [part.strip() for part in text.split(",") if part.strip()])
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        return check_value(key, parts, channels)
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise InvalidInputError(key, text, "true or false")
+        return text == "true"
     if isinstance(default, (int, float)):
         try:
-            return check_value(key, int(text) if text.lstrip("-").isdigit() else float(text))
+            number = int(text) if text.lstrip("-").isdigit() else float(text)
+            return check_value(key, number, channels)
         except ValueError:
             raise InvalidInputError(key, text, "a number") from None
-    return check_value(key, text)
+    return check_value(key, text, channels)
 
 
 def _flatten(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

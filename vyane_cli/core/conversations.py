@@ -146,6 +146,8 @@ class Outcome(NamedTuple):
     page: Page | None = None
     archived: bool = False
     """With DONE of `probe`: put away, and a post brings it back."""
+    found: bool = False
+    """With DONE of `open`: it was there before, and may hold posts of an earlier run."""
     quiet: bool = False
     """Done without some of it (a file that was not allowed, say): `detail` says what."""
 

@@ -298,6 +298,40 @@ def transcript_size(transcript: str) -> int:
         return 0
 
 
+def read_answer(transcript: str, wanted: str) -> str | None:
+    """The whole text of an answer by its digest, from the end of the transcript; None: not there.
+
+    The Stop event's text is that of the last text block, or of all blocks of one answer.
+    """
+    try:
+        with open(transcript, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - TRANSCRIPT_MAX, 0))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return None
+    for line in reversed(lines):
+        if b'"assistant"' not in line:
+            continue
+        try:
+            record = quick_json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        message = record.get("message") if isinstance(record, dict) else None
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        texts = [
+            _text(block, "text")
+            for block in (content if isinstance(content, list) else ())
+            if isinstance(block, dict) and block.get("type") == "text"
+        ]
+        for text in (*texts, "".join(texts), "\n".join(texts)):
+            if text and wanted in (digest(text), digest(text.strip())):
+                return text
+    return None
+
+
 def read_turn(
     transcript: str, start: int
 ) -> tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]:

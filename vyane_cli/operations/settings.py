@@ -5,7 +5,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from vyane_cli.core.config import KEYS, check_key, parse_value
+from vyane_cli.core.config import check_key, every_key, parse_value
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.store import config as config_file
@@ -19,19 +19,28 @@ if TYPE_CHECKING:
 def list_settings(runtime: "Runtime") -> list[dict[str, Any]]:
     """Every key: its value, its default, its meaning."""
     return [
-        {"key": key, "value": runtime.config[key], "default": known.default, "doc": known.doc}
-        for key, known in KEYS.items()
+        {"key": key, "value": _value(runtime, key), "default": known.default, "doc": known.doc}
+        for key, known in every_key(runtime.channel_keys).items()
     ]
+
+
+def _value(runtime: "Runtime", key: str) -> Any:
+    """The value in force, of a channel's key too."""
+    if not key.startswith("channels."):
+        return runtime.config[key]
+    _, name, own = key.split(".", 2)
+    default = every_key(runtime.channel_keys)[key].default
+    return runtime.config.channels.get(name, {}).get(own, default)
 
 
 def get_setting(runtime: "Runtime", key: str) -> Any:
     """The value in force."""
-    return runtime.config[check_key(key)]
+    return _value(runtime, check_key(key, runtime.channel_keys))
 
 
 def set_setting(runtime: "Runtime", key: str, text: str) -> Any:
     """Set one key, durably. An agent may not: exit 5."""
-    value = parse_value(key, text)
+    value = parse_value(key, text, runtime.channel_keys)
     require_person(runtime, whoami(runtime), "change settings")
     layout = runtime.layout
     # the lock's own wait is a setting: a file that cannot be read must still be mendable
@@ -42,10 +51,10 @@ def set_setting(runtime: "Runtime", key: str, text: str) -> Any:
             raise CorruptStateError(layout.config, str(error), hint="mend it by hand") from None
         section, _, name = key.rpartition(".")
         table: Any = document
-        if section:
-            if section not in document:
-                document.add(section, tomlkit.table())
-            table = document[section]
+        for part in section.split(".") if section else ():
+            if part not in table:
+                table.add(part, tomlkit.table(is_super_table=part == "channels"))
+            table = table[part]
         table[name] = value
         config_file.save_text(layout, tomlkit.dumps(document))
     return value

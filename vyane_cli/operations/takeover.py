@@ -62,6 +62,7 @@ def take_over(
     timeout_s: float = 5.0,
     from_kind: str | None = None,
     speaker: "Speaker | None" = None,
+    key: str | None = None,
 ) -> Taken:
     """Store the order, interrupt, and wait until the host has it or the time is up.
 
@@ -84,7 +85,9 @@ def take_over(
     types = interrupt == "tmux" and busy
     typed = _save_input(runtime, seen.session) if types else ""
     payload = {"instruction": instruction, "interrupt_first": interrupt != "none"}
-    sent = send(runtime, Draft(worker.id, kind=Kind.TAKEOVER, payload=payload), speaker)
+    sent = send(
+        runtime, Draft(worker.id, kind=Kind.TAKEOVER, payload=payload, idempotency_key=key), speaker
+    )
     until = time.monotonic() + timeout_s
     how = "none" if interrupt == "none" else "requested_by_hook" if busy else "not_needed"
     if types and not _delivered(_find(runtime, worker, sent.message.id)):

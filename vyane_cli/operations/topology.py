@@ -89,12 +89,12 @@ def _tree(
 def _node(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     return {
         **describe_worker(runtime, worker),
-        "progress": _progress(runtime, worker),
+        "progress": progress_of(runtime, worker),
         "children": [],
     }
 
 
-def _progress(runtime: "Runtime", worker: Worker) -> str:
+def progress_of(runtime: "Runtime", worker: Worker) -> str:
     """What it said last of its work, or did last: one line of at most 80 characters."""
     if not worker.logical_session_id:
         return ""

@@ -1,12 +1,12 @@
 """`config.toml`: written by people and by `vyane config set`, read by everything."""
 
-from vyane_cli.core.config import DEFAULTS, Config, parse_config
+from vyane_cli.core.config import DEFAULTS, ChannelKeys, Config, parse_config
 from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
 from vyane_cli.store import files
 from vyane_cli.store.layout import Layout
 
 
-def load(layout: Layout) -> Config:
+def load(layout: Layout, channels: ChannelKeys | None = None) -> Config:
     """The settings in force. A file of comments alone costs no TOML parser."""
     text = read_text(layout)
     if all(line.lstrip()[:1] in ("", "#") for line in text.splitlines()):
@@ -14,7 +14,7 @@ def load(layout: Layout) -> Config:
     import tomllib
 
     try:
-        return parse_config(tomllib.loads(text))
+        return parse_config(tomllib.loads(text), channels)
     except tomllib.TOMLDecodeError as error:
         raise CorruptStateError(
             layout.config, str(error), hint="mend it by hand, or move it away for the defaults"

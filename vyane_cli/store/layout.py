@@ -40,6 +40,11 @@ def safe(field: str, text: str) -> str:
     return text
 
 
+def _name(text: str) -> str:
+    """A channel or an account as a part of a path."""
+    return safe("channel", text)
+
+
 class Layout:
     """The paths under one root. Nothing is made or read here."""
 
@@ -134,6 +139,20 @@ class Layout:
             "cursors",
             safe("consumer", name) + ".json",
         )
+
+    # conversations
+    @property
+    def bindings(self) -> str:
+        """`bindings.json`: which conversation speaks to which session."""
+        return self("bindings.json")
+
+    def channel_state(self, channel: str, account: str) -> str:
+        """`mirror/{channel}/{account}/channel.json`: what holds for a channel as a whole."""
+        return self("mirror", _name(channel), _name(account), "channel.json")
+
+    def thread_state(self, channel: str, account: str, binding: str) -> str:
+        """`mirror/{channel}/{account}/{binding}.json`: how far a conversation has come."""
+        return self("mirror", _name(channel), _name(account), safe("binding", binding) + ".json")
 
     # what the guard and the host look at
     def wake(self, host_session: str) -> str:

@@ -24,6 +24,7 @@ TICK_S = 0.02
 class Kind(IntEnum):
     """What a lock guards; the order in which locks are taken."""
 
+    MIRROR = 0
     REGISTRY = 1
     CONFIG = 2
     KEY = 3
@@ -34,9 +35,12 @@ class Kind(IntEnum):
     ARCHIVE = 8
     QUEUE = 9
     LEDGER = 10
+    BINDINGS = 11
 
 
-STRIPES = {Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8, Kind.LEDGER: 8}
+STRIPES = {
+    Kind.MIRROR: 4, Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8, Kind.LEDGER: 8,
+}  # fmt: skip
 
 
 class Deadline:
@@ -69,7 +73,8 @@ class held:  # noqa: N801  reads as what a `with` says
     __slots__ = ("deadline", "paths", "taken")
 
     def __init__(self, root: str, wanted: list[tuple[Kind, str]], deadline: Deadline) -> None:
-        self.paths = sorted({lock_path(root, kind, key) for kind, key in wanted})
+        ordered = sorted({(kind, lock_path(root, kind, key)) for kind, key in wanted})
+        self.paths = [path for _, path in ordered]
         self.deadline = deadline
         self.taken: list[object] = []
 

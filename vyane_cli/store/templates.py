@@ -14,9 +14,9 @@ def data_folder(name: str) -> str:
     return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(PACKAGE), name)
 
 
-def load(language: str) -> Templates:
-    """The envelope texts of a language: `[name]` lines, each followed by its text."""
-    path = os.path.join(data_folder("state_templates"), f"envelopes.{language}.txt")
+def load(language: str, page: str = "envelopes") -> Templates:
+    """The texts of a language: what agents read (`envelopes`), or people (`mirror`)."""
+    path = os.path.join(data_folder("state_templates"), f"{page}.{language}.txt")
     try:
         with open(path, encoding="utf-8") as file:
             return Templates(parse(file.read()))

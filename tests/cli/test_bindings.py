@@ -1,0 +1,235 @@
+"""`vyane bind`, `unbind`, `bindings`, `route` and `mirror`: arguments, exit codes, documents."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
+from tests.simulated import vyane
+
+FILE = ("--channel", "file")
+
+
+@pytest.fixture
+def channel(one):  # noqa: F811
+    """The `file` channel, set up, with one thread in it."""
+    Path(one.home, "config.toml").write_text('[channels.file]\nsessions = "bound"\n')
+    Path(one.home, "threads").mkdir()
+    Path(one.home, "threads", "notes.md").write_text("# notes\n")
+    return one
+
+
+def bind(run, *words: str) -> dict:  # noqa: F811
+    code, out, err = run("--json", "bind", "project", *FILE, "--conversation", "notes", *words)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def slug(err: str) -> str:
+    return json.loads(err)["error"]["code"]
+
+
+def test_a_binding_is_listed_resolved_touched_and_ended(channel, run):  # noqa: F811
+    bound = bind(run, "--ttl", "60s", "--metadata", '{"label": "x"}')
+    listed = json.loads(run("--json", "bindings", "list", "--session", channel.logical)[1])
+    resolved = json.loads(run("--json", "bindings", "resolve", *FILE, "--conversation",
+                              " notes ")[1])  # fmt: skip
+    touched = json.loads(run("--json", "bindings", "touch", bound["binding_id"], "--at",
+                             str(bound["bound_at"] - 50))[1])  # fmt: skip
+    ended = json.loads(run("--json", "unbind", "--id", bound["binding_id"], "--reason", "x")[1])
+
+    assert bound["expires_at"] == bound["bound_at"] + 60
+    assert bound["metadata"] == {"label": "x"}
+    assert [each["binding_id"] for each in (*listed, resolved, touched, *ended)] == [
+        bound["binding_id"]
+    ] * 4
+    assert touched["last_activity_at"] == bound["last_activity_at"]
+    assert (ended[0]["end_reason"], ended[0]["status"]) == ("x", "ending")
+    assert run("bindings", "resolve", *FILE, "--conversation", "notes")[0] == 3
+    assert [e["kind"] for e in channel.events()][-2:] == ["BindingChanged"] * 2
+
+
+def test_a_list_takes_the_whole_key_and_no_beginning_of_it(channel, run):  # noqa: F811
+    bind(run)
+
+    assert json.loads(run("--json", "bindings", "list", "--session", channel.logical[:8])[1]) == []
+    assert len(json.loads(run("--json", "bindings", "list", "--session", "project")[1])) == 1
+
+
+def test_two_bindings_of_a_session_are_both_listed_and_both_ended(channel, run):  # noqa: F811
+    Path(channel.home, "threads", "more.md").write_text("")
+    bind(run)
+    bind(run, "--conversation", "more")
+    ended = json.loads(run("--json", "unbind", "--session", "project", "--reason", "x")[1])
+
+    assert sorted(each["conversation"]["conversation_id"] for each in ended) == ["more", "notes"]
+    assert json.loads(run("--json", "unbind", "--session", "project", "--reason", "x")[1]) == []
+
+
+def test_an_expired_binding_is_no_binding(channel, run):  # noqa: F811
+    bind(run, "--ttl", "0")
+
+    code, out, _ = run("--json", "bindings", "resolve", *FILE, "--conversation", "notes")
+    assert (code, json.loads(out)) == (3, None)
+    route = json.loads(run("--json", "route", "project", *FILE, "--requester", "notes")[1])
+    assert (route["mode"], route["reason"], route["binding"]) == (
+        "fallback", "no-active-binding", None
+    )  # fmt: skip
+
+
+def test_a_route_names_its_binding_and_its_reason(channel, run):  # noqa: F811
+    bind(run)
+    found = json.loads(run("--json", "route", "project", *FILE, "--requester", "folder")[1])
+    ref = '{"channel": "File", "accountId": "DEFAULT", "conversationId": " notes "}'
+    camel = json.loads(run("--json", "route", "project", "--ref", ref)[1])
+
+    assert (found["mode"], found["reason"]) == ("bound", "requester-match")
+    assert found["binding"]["conversation"]["conversation_id"] == "notes"
+    assert camel == found
+
+
+REFUSED = [
+    (("bind", "project", *FILE, "--conversation", "x", "--kind", "acp"), 2, "target_kind_deferred"),
+    (("bind", "project", *FILE, "--placement", "current"), 2, "invalid_input"),
+    (("bind", "nobody", *FILE, "--conversation", "x"), 3, "not_found"),
+    (("bind", "project", "--channel", "fiel", "--conversation", "x"), 5, "adapter_unavailable"),
+    (("bind", "project", "--conversation", "x"), 2, "invalid_input"),
+    (("bind", "project", *FILE, "--conversation", "x", "--expires-at", "5"), 5, "create_failed"),
+    (("bind", "project", *FILE, "--conversation", "x", "--metadata", '{"token": "x"}'), 2,
+     "secret_in_metadata"),
+    (("bind", "project", "--ref", "[]"), 2, "invalid_input"),
+    (("unbind", "--reason", "x"), 2, "invalid_input"),
+    (("unbind", "--session", "project"), 2, "invalid_input"),
+    (("unbind", "--id", "b-nothing", "--reason", "x"), 3, "not_found"),
+    (("bindings", "touch", "b-nothing"), 3, "not_found"),
+    (("bindings", "resolve", "--channel", "../x", "--conversation", "y"), 2, "invalid_input"),
+    (("route", "project", "--event", "status_update"), 2, "event_kind_unsupported"),
+    (("route", "project", "--text", "hello"), 2, "usage"),
+    (("mirror", "push", "--channel", "smoke"), 3, "not_found"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words, code, name", REFUSED)
+def test_what_cannot_be_is_refused_by_name_and_nothing_is_written(
+    words, code, name, channel, run  # noqa: F811
+):  # fmt: skip
+    before = files_of(channel.home)
+    found, _, err = run("--json", *words)
+
+    assert (found, slug(err)) == (code, name)
+    assert files_of(channel.home) == before
+
+
+def test_a_child_placement_is_the_same_conversation_when_it_is_asked_for_twice(channel, run):  # noqa: F811
+    first = json.loads(run("--json", "bind", "project", *FILE)[1])
+    again = json.loads(run("--json", "bind", "project", *FILE)[1])
+
+    assert first["placement"] == "child"
+    assert first["conversation"] == again["conversation"]
+    assert first["generation"] != again["generation"]
+
+
+def test_a_channel_that_is_not_set_up_can_do_nothing(channel, run):  # noqa: F811
+    there = json.loads(run("--json", "bindings", "channel", "file")[1])
+    other = json.loads(run("--json", "bindings", "channel", "file", "--account", "work")[1])
+
+    assert there["placements"] == ["current", "child"]
+    assert other == {
+        "adapter_available": False, "bind_supported": False, "unbind_supported": False,
+        "placements": [],
+    }  # fmt: skip
+
+
+def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):  # noqa: F811
+    bound = bind(run, "--idle", "1s")
+    world = channel.world
+    world.pass_s(3600)
+    from vyane_cli.operations.bindings import touch
+    from vyane_cli.operations.bindings_sweep import sweep
+
+    world.channels = {}
+    touch(world, bound["binding_id"], at=world.clock().at)
+    kept = sweep(world, world.clock())
+    world.pass_s(10)
+    ended = sweep(world, world.clock())
+
+    assert (kept.ended, len(ended.ended)) == ((), 1)
+    assert ended.ended[0].end_reason == "idle-expired"
+
+
+def test_a_sweep_that_probes_ends_what_is_gone_and_notes_what_is_locked(channel, run):  # noqa: F811
+    Path(channel.home, "threads", "more.md").write_text("")
+    bind(run)
+    bind(run, "--conversation", "more")
+    Path(channel.home, "threads", "notes.md").unlink()
+    Path(channel.home, "threads", "more.md").chmod(0o400)
+    swept = json.loads(run("--json", "bindings", "sweep", "--probe")[1])
+
+    assert [(each["end_reason"], each["status"]) for each in swept["ended"]] == [("gone", "ended")]
+    (left,) = json.loads(run("--json", "bindings", "list")[1])
+    assert left["locked"] is True
+
+
+@pytest.mark.parametrize(
+    "table, names",
+    [
+        ("[channels.fiel]", "channels.file"),
+        ('[channels.file]\nfoldr = "x"', "channels.file.folder"),
+        ("channels = 5", "a table"),
+        ("[channels]\nfile = 5", "a table"),
+        ('[channels.file]\nallow_users = "me"', "a list of texts"),
+        ('[channels.file]\nverbosity = "loud"', "quiet, summary, full"),
+        ('[channels.file]\nrecreate = "yes"', "true or false"),
+    ],
+)
+def test_a_wrong_setting_of_a_channel_is_named(table, names, one, run):  # noqa: F811
+    Path(one.home, "config.toml").write_text(table + "\n")
+    code, _, err = run("mirror", "push")
+
+    assert code == 2
+    assert names in err
+
+
+def test_a_setting_of_a_channel_is_set_by_its_name(one, run):  # noqa: F811
+    assert run("config", "set", "channels.file.allow_users", "ann,bob")[0] == 0
+    assert run("config", "set", "channels.file.recreate", "true")[0] == 0
+
+    text = Path(one.home, "config.toml").read_text()
+    assert "[channels.file]\n" in text
+    assert json.loads(run("--json", "config", "get", "channels.file.allow_users")[1]) == {
+        "key": "channels.file.allow_users", "value": ["ann", "bob"]
+    }  # fmt: skip
+
+
+def test_hooks_take_no_notice_of_channels(one):  # noqa: F811
+    Path(one.home, "config.toml").write_text("[channels.nothing]\nx = 1\n")
+
+    assert one.hook("UserPromptSubmit").status == 0
+    assert not Path(one.home, "log", "hook.log").exists()
+
+
+def test_without_a_channel_the_mirror_says_how_to_set_one_up(one, run):  # noqa: F811
+    code, out, _ = run("mirror", "push")
+
+    assert code == 0
+    assert "[channels.file]" in out
+
+
+def test_two_pushes_at_once_show_everything_once(one):  # noqa: F811
+    import threading
+
+    Path(one.home, "config.toml").write_text("[channels.file]\n")
+    for number in range(3):
+        one.prompt()
+        one.stop(last_assistant_message=f"turn {number}")
+    runs = [threading.Thread(target=vyane, args=(one.home, "mirror", "push")) for _ in range(3)]
+    for each in runs:
+        each.start()
+    for each in runs:
+        each.join()
+
+    (path,) = Path(one.home, "threads").glob("*.md")
+    text = path.read_text()
+    assert [text.count(f"✅ turn {number}") for number in range(3)] == [1, 1, 1]
+    assert text.index("turn 0") < text.index("turn 1") < text.index("turn 2")

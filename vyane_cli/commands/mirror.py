@@ -1,0 +1,103 @@
+"""`vyane mirror`: bring conversations and sessions together."""
+
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.operations.mirror_pull import pull
+from vyane_cli.operations.mirror_push import push
+from vyane_cli.operations.mirror_status import describe_mirror
+from vyane_cli.render.human import Screen, counted, safe
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Show sessions in the channels where people follow them, and take in what they write.",
+)
+
+Only = Annotated[str, typer.Option(help="Only this channel; else all that are set up.")]
+
+
+@app.command("push")
+def push_command(
+    context: typer.Context,
+    channel: Only = "",
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Try what was refused, locked or turned off before, too."),
+    ] = False,
+) -> None:
+    """Show what happened in sessions since the last time. Nothing is shown twice.
+
+    A channel that does not answer, or says later, keeps its posts in the outbox for the next time.
+    """
+    state = state_of(context)
+    reports = push(state.runtime, channel=channel, again=again)
+
+    def human(screen: Screen) -> None:
+        for one in reports:
+            waiting = f", {counted(one['waiting'], 'post')} waiting" if one["waiting"] else ""
+            opened = f"{counted(one['opened'], 'conversation')} opened, " if one["opened"] else ""
+            screen.say(
+                f"{one['channel']}: {opened}{counted(one['sent'], 'post')} shown, "
+                f"{one['edited']} changed{waiting}"
+            )
+            _problems(screen, one)
+        _none(screen, reports)
+
+    state.show(reports, human)
+
+
+@app.command("pull")
+def pull_command(context: typer.Context, channel: Only = "") -> None:
+    """Take in what people wrote in bound conversations. Nothing comes twice.
+
+    Words of those that `allow_users` lists become messages to the session; `/help` there lists the
+    commands. Anybody else's are counted and go nowhere.
+    """
+    state = state_of(context)
+    reports = pull(state.runtime, channel=channel)
+
+    def human(screen: Screen) -> None:
+        for one in reports:
+            refused = f", {one['refused']} refused" if one["refused"] else ""
+            screen.say(f"{one['channel']}: {counted(one['taken'], 'message')} taken in{refused}")
+            _problems(screen, one)
+        _none(screen, reports)
+
+    state.show(reports, human)
+
+
+@app.command("status")
+def status_command(context: typer.Context) -> None:
+    """How far each conversation has come, and what holds it up. Asks no channel."""
+    state = state_of(context)
+    found = describe_mirror(state.runtime)
+
+    def human(screen: Screen) -> None:
+        for one in found:
+            screen.heading(f"{one['channel']} ({one['state']})")
+            rows = [
+                (t["conversation"], t["session"], t["waiting"], t["state"], safe(t["detail"]))
+                for t in one["threads"]
+            ]
+            screen.table(("conversation", "session", "waiting", "state", ""), rows)
+            _problems(screen, one)
+        _none(screen, found)
+
+    state.show(found, human)
+
+
+def _problems(screen: Screen, report: dict[str, Any]) -> None:
+    for one in report["problems"]:
+        where = f"{one['session']}: " if one.get("session") else ""
+        screen.say(f"  {where}{safe(one['detail'] or one['code'])}", "yellow")
+        if one.get("fix"):
+            screen.say(f"    {safe(one['fix'])}", "dim")
+
+
+def _none(screen: Screen, reports: list[dict[str, Any]]) -> None:
+    if not reports:
+        screen.say("no channel is set up: add a table such as [channels.file] to config.toml")

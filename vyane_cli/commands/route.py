@@ -1,0 +1,58 @@
+"""`vyane route`: where the result of a session would go, and why."""
+
+from typing import Annotated
+
+import typer
+
+from vyane_cli.commands.bind import shown
+from vyane_cli.commands.send import parse_object
+from vyane_cli.commands.state import state_of
+from vyane_cli.core.bindings import DEFAULT_ACCOUNT, parse_conversation, render_binding
+from vyane_cli.core.conversations import Conversation
+from vyane_cli.core.destinations import TASK_COMPLETION
+from vyane_cli.operations.destinations import find_destination
+from vyane_cli.render.human import Screen
+
+
+def command(
+    context: typer.Context,
+    session: Annotated[
+        str, typer.Argument(help="Whose result: vs-…, or a worker's whole name.")
+    ] = "",
+    requester: Annotated[str, typer.Option(help="Id of the conversation that asked for it.")] = "",
+    channel: Annotated[str, typer.Option(help="Channel of the requester.")] = "",
+    account: Annotated[str, typer.Option(help="Account of the requester.")] = DEFAULT_ACCOUNT,
+    ref: Annotated[str, typer.Option(help="The requester as one JSON object.")] = "",
+    event: Annotated[str, typer.Option(help="What happened.")] = TASK_COMPLETION,
+    fail_closed: Annotated[
+        bool,
+        typer.Option(
+            "--fail-closed/--no-fail-closed",
+            help="No binding is chosen that the requester does not match.",
+        ),
+    ] = True,
+) -> None:
+    """Say where the result of a session goes: its bound conversation, or explicitly none.
+
+    It takes no text: choosing a place and making its content are two steps. What was chosen stays:
+    a place that cannot be reached is tried again and never replaced.
+    """
+    state = state_of(context)
+    asked = None
+    if ref:
+        asked = parse_conversation(parse_object("ref", ref), "ref")
+    elif requester or channel:
+        asked = Conversation(channel, account, requester)
+    found = find_destination(state.runtime, session, asked, event=event, fail_closed=fail_closed)
+    binding = found.binding
+    data = {
+        "mode": str(found.mode),
+        "reason": str(found.reason),
+        "binding": render_binding(binding) if binding is not None else None,
+    }
+
+    def human(screen: Screen) -> None:
+        where = f" → {shown(binding)}" if binding is not None else ""
+        screen.say(f"{found.mode}: {found.reason}{where}")
+
+    state.show(data, human)

@@ -1,0 +1,132 @@
+"""Opening: the conversation of a session, found by its key or made, and its first post."""
+
+from vyane_cli.core.bindings import Binding, thread_name
+from vyane_cli.core.conversations import Conversation, Opening, Outcome, Post, Verdict
+from vyane_cli.core.mirroring import nonce_of
+from vyane_cli.core.mirrors import ThreadState
+from vyane_cli.core.narration import MARKS, one_line, show
+from vyane_cli.core.sessions import LogicalSession
+from vyane_cli.core.workers import Worker, WorkerStatus, shown_status
+from vyane_cli.errors import RefusedError, VyaneError
+from vyane_cli.operations.channels import check_placement
+from vyane_cli.operations.conversing import load_state
+from vyane_cli.operations.liveness import look
+from vyane_cli.operations.mirror_runs import Run
+from vyane_cli.store import mirrors, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.core.conversations import Placement
+    from vyane_cli.runtime import Runtime
+
+
+def status_of(runtime: "Runtime", worker: Worker | None) -> WorkerStatus:
+    """What people see a worker do; one that is no more on record is released."""
+    if worker is None:
+        return WorkerStatus.RELEASED
+    return shown_status(worker, look(runtime, worker).liveness)
+
+
+def title_of(
+    session: LogicalSession, worker: Worker | None, parent: Worker | None, mark: str
+) -> str:
+    """A session by its name; a child as `[parent]: what it was asked`."""
+    name = worker.name if worker is not None else session.display_name
+    if parent is not None:
+        asked = one_line(session.spawn_purpose) or name
+        return thread_name(f"[{parent.name}]: {asked}", mark=mark)
+    return thread_name(show(name), mark=mark)
+
+
+def open_session(
+    run: Run, session: LogicalSession, worker: Worker | None, *, parent: str = "", before: str = ""
+) -> Outcome:
+    """Ask the channel for the session's conversation. `before`: a link to the one that is gone."""
+    runtime = run.runtime
+    above = registry.Registry(runtime.layout).workers.get(
+        (worker and worker.parent_worker_id) or ""
+    )
+    mark = MARKS[status_of(runtime, worker)]
+    text = intro(run, session, worker, above)
+    key = session.id
+    if before:
+        text += "\n" + run.texts.fill("continues", before=before)
+        key = f"{session.id}-{nonce_of(before)[:6]}"
+    parts = run.channel.plan(Post(text))
+    opening = Opening(
+        key,
+        title_of(session, worker, above, mark),
+        parts[0],
+        nonce_of("open", run.name, run.account, key),
+        parent,
+    )
+    outcome = run.learn(run.channel.open(opening))
+    run.keep_memory()
+    return outcome
+
+
+def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Worker | None) -> str:
+    """The first post: who it is and where it works, and that one may write here."""
+    name = worker.name if worker is not None else session.display_name
+    return run.texts.fill(
+        "intro-child" if parent is not None else "intro",
+        name=show(name),
+        kind=worker.worker_type if worker is not None else "",
+        cwd=show(worker.cwd if worker is not None else ""),
+        key=session.id,
+        parent=show(parent.name) if parent is not None else "",
+        purpose=show(str(session.spawn_purpose or "")),
+    ).rstrip()
+
+
+def make_conversation(
+    runtime: "Runtime",
+    wanted: Conversation,
+    session: LogicalSession,
+    worker: Worker | None,
+    placement: "Placement",
+) -> Conversation:
+    """A new conversation for `bind`; RefusedError when the channel makes none."""
+    with Run(runtime, wanted.channel, wanted.account) as run:
+        check_placement(run.channel.capabilities, placement, wanted.channel)
+        if (fault := run.blocked) is not None:
+            raise RefusedError(fault.detail or fault.reason, slug="create_failed", hint=fault.fix)
+        outcome = open_session(run, session, worker, parent=wanted.parent)
+        if outcome.verdict is not Verdict.DONE or outcome.conversation is None:
+            raise RefusedError(
+                f"{wanted.channel} made no conversation: {outcome.detail or outcome.reason}",
+                slug="create_failed",
+                hint=outcome.fix,
+            )
+        return outcome.conversation
+
+
+def mark_end(runtime: "Runtime", binding: Binding) -> None:
+    """What was written before a session was bound is not for it; else seen to at first read."""
+    try:
+        with Run(runtime, *binding.conversation[:2]) as run:
+            state = load_state(run, binding)._replace(begun=False)
+            outcome = run.learn(run.channel.seek_end(binding.conversation))
+            if outcome.verdict is Verdict.DONE and outcome.page is not None:
+                state = state._replace(inbound=outcome.page.cursor, begun=True)
+            mirrors.save_thread(runtime.layout, binding, state)
+    except VyaneError:
+        return
+
+
+def first_state(
+    run: Run, binding: Binding, outcome: Outcome, title: str, begun: bool
+) -> ThreadState:
+    """What is known of a conversation that was just opened.
+
+    One that was found although no run was killed while it made it has lost its state: what stands
+    there is not said again, and what people wrote there is not taken in again.
+    """
+    state = load_state(run, binding)
+    state = state._replace(last=outcome.id, title=title, found=outcome.found)
+    if outcome.found and not begun:
+        state = state._replace(last="", begun=False)
+        end = run.learn(run.channel.seek_end(binding.conversation))
+        if end.verdict is Verdict.DONE and end.page is not None:
+            state = state._replace(inbound=end.page.cursor, begun=True)
+    return state
