@@ -59,7 +59,7 @@ class Runtime:
     def config(self) -> Config:
         """The settings, read on first use."""
         if self._config is None:
-            known = self.channel_keys if self.channels is not None else None
+            known = (lambda: self.channel_keys) if self.channels is not None else None
             self._config = config_file.load(self.layout, known)
         return self._config
 

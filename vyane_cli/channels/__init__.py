@@ -1,9 +1,30 @@
 """Adapters of channels: conversation ↔ messages and events. A module is the adapter."""
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import cast
 
-from vyane_cli.channels import file
 from vyane_cli.core.conversations import Adapter
 
-ADAPTERS: Mapping[str, Adapter] = {adapter.NAME: adapter for adapter in (file,)}
-"""Every channel by its name. Importing one loads nothing that only a request needs."""
+NAMES = ("file", "discord")
+
+
+class _Adapters(Mapping[str, Adapter]):
+    """Every channel by its name, imported when it is looked at."""
+
+    def __getitem__(self, name: str) -> Adapter:
+        if name not in NAMES:
+            raise KeyError(name)
+        return cast("Adapter", importlib.import_module(f"vyane_cli.channels.{name}"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+
+ADAPTERS: Mapping[str, Adapter] = _Adapters()

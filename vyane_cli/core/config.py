@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from vyane_cli.core.gating import Limits
 from vyane_cli.core.values import NamedTuple
@@ -128,16 +128,18 @@ ChannelKeys = Mapping[str, Mapping[str, Key]]
 NO_CHANNELS: ChannelKeys = {}
 
 
-def parse_config(data: Mapping[str, Any], channels: ChannelKeys | None = None) -> Config:
+def parse_config(
+    data: Mapping[str, Any], channels: Callable[[], ChannelKeys] | None = None
+) -> Config:
     """The settings from a parsed file; InvalidInputError names the key, and the nearest known.
 
-    `channels`: those that there are. None: this process speaks to none (a hook), and what the file
+    `channels`: says which there are. None: this process speaks to none (a hook), and what the file
     says of them is left alone.
     """
     values: dict[str, Any] = {}
     if "channels" in data:
         if channels is not None:
-            values["channels"] = _parse_channels(data["channels"], channels)
+            values["channels"] = _parse_channels(data["channels"], channels())
         data = {key: value for key, value in data.items() if key != "channels"}
     if "runtimes" in data:  # a table of the user's own names
         from vyane_cli.core.runtimes import parse_runtimes

@@ -5,8 +5,12 @@ from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
 from vyane_cli.store import files
 from vyane_cli.store.layout import Layout
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def load(layout: Layout, channels: ChannelKeys | None = None) -> Config:
+
+def load(layout: Layout, channels: "Callable[[], ChannelKeys] | None" = None) -> Config:
     """The settings in force. A file of comments alone costs no TOML parser."""
     text = read_text(layout)
     if all(line.lstrip()[:1] in ("", "#") for line in text.splitlines()):
