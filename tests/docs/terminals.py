@@ -13,12 +13,14 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import termios
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from docs import pages, stages
@@ -157,8 +159,9 @@ class Terminal:
         return self.shell.poll() is not None
 
     def close(self) -> None:
-        """End the shell."""
-        self.shell.kill()
+        """End the shell and what runs in its background, which holds the pipe."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.shell.pid, signal.SIGKILL)
         self.shell.communicate()
         os.close(self.master)
         os.close(self.slave)
