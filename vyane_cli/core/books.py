@@ -6,12 +6,10 @@ between a ledger that says "nothing to do" and one that says nothing.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from vyane_cli.core.goals import Goal
 from vyane_cli.core.taskgraph import Graph
 from vyane_cli.core.tasks import Ledger
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 
 class Readability(StrEnum):

@@ -9,10 +9,10 @@ example), and never waits past its deadline: it answers LATER.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from vyane_cli.core.config import Key
+from vyane_cli.core.values import StrEnum
 
 
 class Placement(StrEnum):

@@ -8,10 +8,9 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 
 from vyane_cli.core.tasks import TaskStatus
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.core.workers import nearest_names
 from vyane_cli.errors import InvalidInputError, NotFoundError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from enum import StrEnum
 
 from vyane_cli.core.conversations import Verdict
+from vyane_cli.core.values import StrEnum
 
 
 class Step(StrEnum):

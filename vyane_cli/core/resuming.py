@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from vyane_cli.core.gating import Decision, Moment, Readings, Verdict, decide
 from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 
 RESUMES_MAX = 2
 """So often a child that was broken off is resumed before it has failed."""

@@ -9,10 +9,9 @@ from one task. A round changes no task: it takes a claim, and the worker reports
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.errors import InvalidInputError
 
 TYPE_CHECKING = False
