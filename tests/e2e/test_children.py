@@ -28,6 +28,17 @@ def runtime_of(world: World, client: Client) -> str:
     return client.name
 
 
+def children_of(parent: str, names: list[str]) -> list[str]:
+    """The names that children get from their prompts, TASK and the name of their runtime."""
+    return [f"{parent} / task-{name}" for name in names]
+
+
+def tree(world: World, parent: str) -> dict[str, str]:
+    """The children that `topology` shows below a worker, and their statuses."""
+    (root,) = world.json("topology", parent)["workers"]
+    return {child["name"]: child["status"] for child in root["children"]}
+
+
 def test_an_idle_parent_is_woken_once_by_the_result_of_each_of_its_children(world: World) -> None:
     """Both are spawned by the agent itself, and are claude -p with hooks of their own."""
     ann = world.lab.client("ann")
@@ -45,6 +56,7 @@ def test_an_idle_parent_is_woken_once_by_the_result_of_each_of_its_children(worl
         assert "status=0" in ann.request(3).newest
         assert "status=0" in ann.request(4).newest
         tui.wait_status("idle")
+        assert tree(world, parent) == dict.fromkeys(children_of(parent, names), "RUNNING")
         for client, work in zip((one, two), works, strict=True):
             work.reached()
             assert f"TASK-{client.name}" in client.request(1).text
@@ -61,10 +73,11 @@ def test_an_idle_parent_is_woken_once_by_the_result_of_each_of_its_children(worl
     results = [m for m in world.json("inbox", parent, "--all") if m["kind"] == "task-result"]
     assert [m["payload"]["success"] for m in results] == [True, True]
     workers = {w["name"]: w for w in world.json("workers", "--all")}
-    children = [f"{parent} / task-{name}" for name in names]
+    children = children_of(parent, names)
     assert [workers[child]["status"] for child in children] == ["COMPLETED", "COMPLETED"]
     ids = [workers[child]["id"] for child in children]
     assert workers[parent]["children_worker_ids"] == ids
+    assert tree(world, parent) == dict.fromkeys(children, "COMPLETED")
     for child, sent in zip(children, results, strict=True):
         (dispatch,) = world.json("inbox", workers[child]["id"], "--all")
         assert (dispatch["status"], sent["correlation_id"]) == ("consumed", dispatch["id"])

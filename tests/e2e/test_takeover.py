@@ -63,13 +63,15 @@ def test_an_agent_that_takes_over_another_session_is_refused(world: World) -> No
         ann.script(
             turn(bash(f"vyane takeover {name} {ORDER}; echo status=$?")),
             turn(bash(f"vyane cancel {name}; echo status=$?")),
+            turn(bash(f"vyane send {name} {ORDER} --from-kind human; echo status=$?")),
             turn("Refused."),
         )
         ann.run("take over bob")
         assert "status=5" in ann.requests()[1].newest
         assert "status=5" in ann.requests()[2].newest
+        assert "status=5" in ann.requests()[3].newest
         codes = [e["payload"]["code"] for e in world.events("ann", "Diagnostic")]
-        assert codes.count("direction") == 2
+        assert codes.count("direction") == 3
         assert world.json("inbox", name) == []
         assert bob.last_request().count(ORDER) == 0
 

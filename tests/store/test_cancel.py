@@ -233,6 +233,54 @@ def test_force_signals_nobody_when_the_pid_is_another_process_now(world, monkeyp
         stranger.kill()
 
 
+LAST_PID = "/proc/sys/kernel/ns_last_pid"
+
+
+TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
+
+
+def reuse(pid: int) -> "subprocess.Popen[bytes] | None":
+    """A process that was given this pid; None when another one was quicker."""
+    with open(LAST_PID, "w") as file:
+        file.write(str(pid - 1))
+    process = subprocess.Popen(["sleep", "600"])
+    if process.pid == pid:
+        return process
+    process.kill()
+    process.wait()
+    return None
+
+
+@pytest.mark.skipif(not os.access(LAST_PID, os.W_OK), reason="pids cannot be chosen here")
+def test_a_stranger_with_the_pid_of_a_worker_that_is_gone_is_not_signalled(world):
+    """The kernel really gave the pid again: 5 times, and the worker counts as gone."""
+    strangers = []
+    try:
+        for number in range(5):
+            gone = subprocess.Popen(["sleep", "600"])
+            known = processes.identify(gone.pid)
+            gone.kill()
+            gone.wait()
+            assert known is not None
+            while processes.boot_ms() // TICK_MS <= known.start:
+                pass  # a start time counts ticks: no pid comes round within one
+            stranger = None
+            for _ in range(200):
+                stranger = stranger or reuse(gone.pid)
+            if stranger is None:
+                continue
+            strangers.append(stranger)
+            root = grow(world, 1, process=known)[0]
+            done = run(world, root, force=True, operation=f"op{number}")
+            assert set(done.cancel.outcomes.values()) == {Outcome.GONE}
+            assert stranger.poll() is None
+    finally:
+        for stranger in strangers:
+            stranger.kill()
+            stranger.wait()
+    assert strangers
+
+
 def test_a_signal_is_for_the_very_process_or_for_nobody():
     """A process that is gone, or without a start time, cannot be proven."""
     with subprocess.Popen(["sleep", "600"]) as process:
