@@ -52,6 +52,7 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # n
     assert shown(run) == "RUNNING"
     assert [json.loads(run("--json", "gc")[1])["stale"] for _ in range(2)] == [1, 0]
     assert shown(run) == "STALE"
+    assert " stale " in run("workers")[1]
     (entry,) = needs.listing(one.world.layout)
     assert "no sign for 25 minutes" in entry["text"]
     assert one.process.poll() is None

@@ -44,7 +44,7 @@ def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
             (
                 row["name"],
                 row["id"],
-                "ambiguous" if row["ambiguous"] else row["liveness"],
+                _does(row),
                 row["pending"] or "",
                 ago(row["last_heartbeat"]),
                 " ".join(row["transports"]) or "—",
@@ -53,6 +53,12 @@ def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
             for row in rows
         ],
     )
+
+
+def _does(row: dict[str, Any]) -> str:
+    if row["ambiguous"]:
+        return "ambiguous"
+    return "stale" if row["status"] == "STALE" else str(row["liveness"])
 
 
 def shorten(path: str) -> str:
