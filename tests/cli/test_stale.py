@@ -100,6 +100,21 @@ def test_a_session_that_waits_for_its_person_is_at_rest(one):  # noqa: F811
     assert mark_stale(one.world, one.world.clock()) == Staleness((one.worker,))
 
 
+def test_an_interactive_child_that_rests_without_a_result_is_stale(host, one, monkeypatch):  # noqa: F811
+    """Its parent waits for it."""
+    monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
+    child = spawn(one.world, Order("go", one.worker, cwd="/tmp"))
+    kid = host(extra={"VYANE_WORKER": child.id})
+    kid.start()
+    kid.prompt()
+    kid.stop()
+    assert kid.worker == child.id
+    silence(kid)
+    assert mark_stale(one.world, one.world.clock()) == Staleness((child.id,))
+    (entry,) = needs.listing(one.world.layout)
+    assert child.name in entry["text"]
+
+
 def test_one_whose_process_is_gone_has_exited_and_is_not_stale(one, run):  # noqa: F811
     """Process identity says so, not age."""
     one.prompt()

@@ -24,7 +24,7 @@ class Signs(NamedTuple):
     takeover: bool = False
     """A takeover of it is not over."""
     expects: bool = False
-    """Mail that may start a turn waits for it."""
+    """Mail that may start a turn waits for it, or a parent for its result."""
     long_running_until_s: float = 0.0
 
 

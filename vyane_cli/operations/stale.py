@@ -112,7 +112,8 @@ def _move(runtime: "Runtime", worker: Worker, now_s: float, after_s: float) -> W
     if not decide_stale(signs, now_s, after_s).stale:
         return None  # whatever its inbox says
     boxes = _boxes(runtime, worker)
-    signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=_expects(boxes))
+    expects = bool(worker.dispatch_id) or _expects(boxes)
+    signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)
     if not decide_stale(signs, now_s, after_s).stale:
         return None
     return worker._replace(status=check_transition(shown, WorkerStatus.STALE), stale_since=sign_s)
