@@ -307,3 +307,37 @@ def test_a_result_by_send_is_that_of_the_dispatch_or_refused(world):
     assert message["payload"]["artifacts"] == ["a.txt"]
     assert message["correlation_id"] == child["dispatch_id"]
     assert workers(world)[child["id"]]["status"] == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("wait", "nobody"),
+        ("logs", "nobody"),
+        ("topology", "nobody"),
+        ("cancel", "nobody", "--from-kind", "human"),
+        ("takeover", "nobody", "x", "--from-kind", "human"),
+        ("spawn", "x", "--parent", "nobody"),
+    ],
+)
+def test_a_worker_that_nobody_knows_is_not_found(world, words):
+    """Exit 3, with the names there are; nothing is made."""
+    ran = vyane(world.layout.root, *words, "--json")
+    assert ran.status == 3
+    error = json.loads(ran.err)["error"]
+    assert error["code"] == "not_found"
+    assert "bob" in error["hint"]
+    assert list(workers(world)) == [bob(world)["id"]]
+    assert inbox(world, "bob") == []
+
+
+def test_a_prompt_that_is_too_long_is_refused_with_what_to_do_instead(world):
+    """Of 48 KiB and one more; as much as that is taken."""
+    for size, status in ((48 * 1024 + 1, 2), (48 * 1024, 0)):
+        ran = vyane(
+            world.layout.root, "spawn", "-", "--parent", "bob", "--runtime", "file",
+            "--no-inherit-context", stdin=b"a" * size,
+        )  # fmt: skip
+        assert ran.status == status, ran.err
+        assert (b"put it into a file" in ran.err) is (status == 2)
+    assert len(workers(world)) == 2
