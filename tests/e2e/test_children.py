@@ -56,6 +56,8 @@ def test_an_idle_parent_is_woken_once_by_the_result_of_each_of_its_children(worl
         assert "status=0" in ann.request(3).newest
         assert "status=0" in ann.request(4).newest
         tui.wait_status("idle")
+        for work in works:
+            work.reached()
         assert tree(world, parent) == dict.fromkeys(children_of(parent, names), "RUNNING")
         for client, work in zip((one, two), works, strict=True):
             work.reached()
