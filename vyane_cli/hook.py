@@ -124,6 +124,10 @@ def serve(
             sleeps = call.rewake and call.attended  # a ring is not heard twice
             if not (out.shown or sleeps):
                 ticking.spool_call(runtime, call)
+        if call.event == "stop" and runtime.config["mirror.after_stop"]:
+            from vyane_cli.operations.mirror_start import start_push
+
+            start_push(runtime)
         if sleeps and not out.woke:
             from vyane_cli.operations.sleeper import sleep_and_tick
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -298,6 +299,24 @@ def test_an_unbound_session_gets_its_farewell_and_no_other_thread(one) -> None:
         "This is no longer the session's place: what is written here reaches nobody."
     ]
     assert parse_thread(thread_of(one).read_text()).closed
+
+
+def test_a_stop_starts_a_push_where_the_settings_say_so_and_waits_for_none(one) -> None:
+    text = Path(one.home, "config.toml").read_text()
+    one.prompt()
+    one.hook("Stop", last_assistant_message="silent")
+    assert not folder(one).exists()
+
+    Path(one.home, "config.toml").write_text("[mirror]\nafter_stop = true\n" + text)
+    one.world._config = None
+    one.prompt()
+    ran = one.hook("Stop", last_assistant_message="shown by itself")
+    assert ran.status == 0
+    for _ in range(600):
+        if list(folder(one).glob("*.md")) and "shown by itself" in thread_of(one).read_text():
+            break
+        time.sleep(0.05)
+    assert said(thread_of(one))[-1] == "✅ shown by itself"
 
 
 # ------------------------------------------------------------------ in

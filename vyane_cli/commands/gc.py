@@ -18,6 +18,7 @@ WORDS = {
     "archived": "{} settled messages archived by month",
     "keys": "{} idempotency keys past their time",
     "cancels": "{} settled cancels past their time",
+    "bindings": "{} bindings of sessions that are long over",
     "retired": "{} workers that ended long ago leave the registry",
     "sessions": "{} records of replaced sessions",
     "markers": "{} small files of sessions that are over",

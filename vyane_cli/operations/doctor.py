@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.checks import installation, machine, sessions, state, thresholds
+from vyane_cli.operations.checks import installation, machine, places, sessions, state, thresholds
 from vyane_cli.operations.checks.subject import Finding, Subject
 from vyane_cli.operations.hooks import HostSettings
 from vyane_cli.runtime import Runtime
@@ -33,6 +33,9 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "oldest_unshown":     sessions.oldest_unshown,
     "many_workers":       sessions.many_workers,
     "thresholds":         thresholds.thresholds,
+    "channels":           places.channels,
+    "bindings":           places.bindings,
+    "conversations":      places.conversations,
     "markers":            sessions.marker_files,
     "names":              state.names,
     "need_user_page":     state.need_user_page,

@@ -7,6 +7,7 @@ for the next run, never a gap. An inbox that is locked or damaged holds up no ot
 import os
 from typing import Any
 
+from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.expire import Box, all_boxes, expire
@@ -18,7 +19,7 @@ from vyane_cli.operations.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.stale import find_stale, mark_stale
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.operations.timeline_delete import clear_trash
-from vyane_cli.store import archive, cancels, document, files, markers, registry
+from vyane_cli.store import archive, bindings, cancels, document, files, markers, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -38,6 +39,7 @@ STEPS = (
     "archived",
     "keys",
     "cancels",
+    "bindings",
     "retired",
     "sessions",
     "markers",
@@ -66,6 +68,7 @@ def collect(
         )
         counts["keys"] = forget_keys(sweep)
         counts["cancels"] = forget_cancels(sweep)
+        counts["bindings"] = sweep.guarded(sweep.layout.bindings, forget_bindings)
         counts["retired"] = sweep.guarded("registry", retire)
         counts["sessions"] = remove_sessions(sweep)
         counts["markers"] = remove_markers(sweep)
@@ -150,6 +153,27 @@ def _forget_cancel(sweep: Sweep, operation: str) -> int:
     if known is None or not known.settled or not sweep.is_past(known.at, sweep.keep_s):
         return 0
     return sweep.remove(sweep.layout.cancel(operation))
+
+
+def forget_bindings(sweep: Sweep) -> int:
+    """Bindings that ended long ago go with what is known of their conversation.
+
+    Only those whose session has no worker any more: one that a person unbound stays unbound.
+    """
+    sessions = {one.logical_session_id for one in registry.Registry(sweep.layout).listing()}
+    old = [
+        one
+        for one in bindings.load(sweep.layout).values()
+        if one.status is BindingStatus.ENDED
+        and one.target_session not in sessions
+        and sweep.is_past(one.ended_at or 0.0, sweep.keep_s)
+    ]
+    if old and not sweep.dry_run:
+        with sweep.runtime.held((Kind.BINDINGS, "")):
+            bindings.change(sweep.layout, lambda known: [known.pop(one.id, None) for one in old])
+        for one in old:
+            sweep.remove(sweep.layout.thread_state(*one.conversation[:2], one.id))
+    return len(old)
 
 
 def _is_over(key_path: str, now_s: float) -> bool:

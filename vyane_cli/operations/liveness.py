@@ -10,6 +10,7 @@ from vyane_cli.core.workers import Worker, WorkerStatus, render_worker, shown_st
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.boxes import waiting
 from vyane_cli.operations.resume import may_resume
+from vyane_cli.store import bindings as book
 from vyane_cli.store import markers, processes, registry, timeline
 
 TYPE_CHECKING = False
@@ -112,6 +113,7 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
         oldest_pending_at=mail.oldest_ts,
         transports=list(seen.transports),
         pending_takeover_message_id=mail.takeover or None,
+        discord_thread_id=_thread_of(runtime, worker.logical_session_id),
         host=session.host if session is not None else None,
         pid=session.process.pid if session is not None and session.process else None,
         turn=seen.turn.id if seen.turn is not None else None,
@@ -120,6 +122,17 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     if seen.damaged:
         data["damaged"] = seen.damaged
     return data
+
+
+def _thread_of(runtime: "Runtime", session: str) -> str | None:
+    """The conversation that the session is bound to: the bindings are the one word on it."""
+    found = book.load(runtime.layout).values()
+    bound = (
+        one.conversation.id
+        for one in found
+        if one.target_session == session and one.ended_at is None
+    )
+    return next(bound, None) if session else None
 
 
 def list_workers(

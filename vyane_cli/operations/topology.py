@@ -13,7 +13,8 @@ from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.identity import own_worker
 from vyane_cli.operations.liveness import describe_worker
-from vyane_cli.store import document, inbox, registry, timeline
+from vyane_cli.store import bindings as book
+from vyane_cli.store import document, inbox, mirrors, registry, timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def topology(runtime: "Runtime", who: str = "", *, messages: bool = False) -> di
             for one in _logical_sessions(runtime)
             if one.parent_logical_id == (logical_id or None)
         ],
-        "discord_routing": (logical.unknown.get("discord_routing") if logical else None) or {},
+        "discord_routing": routing_of(runtime, logical, roots) if logical else {},
     }
     if messages:
         found["messages"] = _messages(runtime, shown)
@@ -91,6 +92,33 @@ def _node(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
         **describe_worker(runtime, worker),
         "progress": progress_of(runtime, worker),
         "children": [],
+    }
+
+
+def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker]) -> dict[str, Any]:
+    """Where a session is shown, derived from the bindings; empty when nowhere."""
+    bindings = [one for one in book.load(runtime.layout).values() if one.ended_at is None]
+    own = next((one for one in bindings if one.target_session == logical.id), None)
+    if own is None:
+        return {}
+    state = mirrors.load_thread(runtime.layout, own)
+    overview = state.slots.get("overview") if state is not None else None
+    ids = {worker.id for worker in roots}
+    children = {
+        worker.logical_session_id: worker.id
+        for worker in registry.Registry(runtime.layout).listing()
+        if worker.parent_worker_id in ids
+    }
+    return {
+        "primary_channel_id": own.conversation.channel,
+        "primary_thread_id": own.conversation.id,
+        "forum_channel_id": own.conversation.parent or None,
+        "child_thread_ids": {
+            children[one.target_session]: one.conversation.id
+            for one in bindings
+            if one.target_session in children and one.conversation[:2] == own.conversation[:2]
+        },
+        "summary_message_id": overview.message if overview is not None else None,
     }
 
 

@@ -6,6 +6,7 @@ or the new file; a change is made on what was read under the lock, so that none 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -17,9 +18,22 @@ T = TypeVar("T")
 Bindings = dict[str, Binding]
 
 
+_LAST_READ: dict[str, tuple[tuple[int, int, int], Bindings]] = {}
+"""What each file held when this process read it last: values, never changed in place."""
+
+
 def load(layout: Layout) -> Bindings:
     """Every binding by its id, in the order in which they were bound. No lock."""
-    return document.load_as(layout.bindings, _parse, "list of bindings") or {}
+    try:
+        found = os.stat(layout.bindings)
+    except OSError:
+        return {}
+    stamp = (found.st_ino, found.st_mtime_ns, found.st_size)  # a new file has another inode
+    known = _LAST_READ.get(layout.bindings)
+    if known is None or known[0] != stamp:
+        read = document.load_as(layout.bindings, _parse, "list of bindings") or {}
+        known = _LAST_READ[layout.bindings] = (stamp, read)
+    return dict(known[1])
 
 
 def change(layout: Layout, edit: Callable[[Bindings], T]) -> T:

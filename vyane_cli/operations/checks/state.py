@@ -221,9 +221,15 @@ def documents(subject: Subject) -> Finding:
 def _documents(layout: Layout) -> Iterator[str]:
     yield layout.registry
     yield layout.broadcast()
+    yield layout.bindings
     folders = [layout("sessions"), layout("logical-sessions"), layout("messages", "keys")]
     folders += [
         layout("timelines", one, "cursors") for one in registry.listdir(layout("timelines"))
+    ]
+    folders += [
+        layout("mirror", channel, account)
+        for channel in registry.listdir(layout("mirror"))
+        for account in registry.listdir(layout("mirror", channel))
     ]
     for folder in folders:
         for name in registry.listdir(folder):
