@@ -17,10 +17,12 @@ import pytest
 from vyane_cli import errors
 from vyane_cli.channels import ADAPTERS
 from vyane_cli.core import gating
+from vyane_cli.core.claims import ENDS
 from vyane_cli.core.config import CHANNEL_KEYS
 from vyane_cli.core.gating import GATES, MATRIX, Limits
 from vyane_cli.core.mailbox import FINAL, NEXT, Op
 from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
+from vyane_cli.core.tasks import TRANSITIONS
 from vyane_cli.errors import EXIT_CODES
 from vyane_cli.operations.send import Draft, _payload
 from vyane_cli.operations.story import RULES
@@ -328,6 +330,25 @@ def test_the_rules_are_those_of_the_code_with_the_same_words() -> None:
     assert {pages.code(row["rule"]): row["meaning"] for row in rows} == dict(RULES)
 
 
+# --- tasks ---------------------------------------------------------------------------------
+
+TASKS = REFERENCE / "tasks.md"
+
+
+def test_the_life_of_a_task_is_the_table_of_the_code() -> None:
+    rows = pages.table(TASKS, "The life of a task")
+
+    assert {pages.code(row["from"]): set(pages.codes(row["to"])) for row in rows} == {
+        str(before): {str(after) for after in onward} for before, onward in TRANSITIONS.items()
+    }
+
+
+def test_the_ends_of_a_claim_are_those_of_the_code() -> None:
+    rows = pages.table(TASKS, "Claims")
+
+    assert {pages.code(row["holder"]): row["the claim ends"] for row in rows} == dict(ENDS)
+
+
 # --- JSON ----------------------------------------------------------------------------------
 
 
@@ -383,6 +404,14 @@ def documents(home: Path) -> dict[str, Any]:
         found["bindings list"] = run("bindings", "list")
         found["route"] = run("route", "bob")
         found["unbind"] = run("unbind", "--session", "bob", "--reason", "done")
+        found["project"] = run("project", "create", "shop", "--dir", ".", "--main", "bob")
+        del found["project"]["created"], found["project"]["files"]
+        found["task"] = run("task", "add", "build it")
+        found["goal set"] = run("goal", "set", "ship", "--accept", "tests")
+        found["goal status"] = run("goal", "status")
+        found["taskgraph"] = run("taskgraph")
+        found["need-user"] = run("need-user", "add", "--reason", "x", "--ask", "y")
+        found["need-user notify"] = run("need-user", "notify")
         found["config list"] = run("config", "list")
         found["config get"] = run("config", "get", "language")
         found["hooks install"] = run("hooks", "install")

@@ -28,7 +28,8 @@ class Verb(NamedTuple):
     panel: str
 
 
-MESSAGES, SESSIONS, SETUP = "Messages", "Sessions", "Set up and look after"
+MESSAGES, SESSIONS, PROJECTS = "Messages", "Sessions", "Projects"
+SETUP = "Set up and look after"
 PLACES = "Where people follow sessions"
 
 COMMANDS: dict[str, Verb] = {
@@ -47,6 +48,11 @@ COMMANDS: dict[str, Verb] = {
     "logs": Verb("logs", SESSIONS),
     "takeover": Verb("takeover", SESSIONS),
     "cancel": Verb("cancel", SESSIONS),
+    "project": Verb("project", PROJECTS),
+    "task": Verb("task", PROJECTS),
+    "taskgraph": Verb("taskgraph", PROJECTS),
+    "goal": Verb("goal", PROJECTS),
+    "need-user": Verb("need_user", PROJECTS),
     "timeline": Verb("timeline", SESSIONS),
     "watch": Verb("watch", SESSIONS),
     "turn": Verb("turn", SESSIONS),

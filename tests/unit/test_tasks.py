@@ -217,7 +217,7 @@ def test_what_is_wrong_in_an_edited_ledger_is_named_by_its_place(data, says):
 
 names = st.sampled_from(["T1", "T2", "T3", "T4"])
 changes = st.builds(lambda name, status: (name, whole(status, worker="w-1")), names,
-                    st.sampled_from(TaskStatus))  # fmt: skip
+                    st.sampled_from(tuple(TaskStatus)))  # fmt: skip
 
 
 @given(lines=st.lists(st.sampled_from(["", "api", "web"]), min_size=4, max_size=4),

@@ -20,6 +20,8 @@ class Key(NamedTuple):
     doc: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    secret: bool = False
+    """Addresses with a password in them: shown without it where all settings are listed."""
 
 
 # fmt: off
@@ -50,6 +52,8 @@ KEYS: Mapping[str, Key] = {
                                   "0: none.", minimum=0),
     "ledger.claim_ttl_s": Key(1200, "How long a task stays claimed by a worker that does nothing "
                               "and has not reported, in seconds.", minimum=60),
+    "notify.urls": Key([], "Where you are notified of what you are needed for, as addresses of "
+                       "apprise's; `VYANE_NOTIFY_URLS` comes before it.", secret=True),
     "gc.keep_ended_days": Key(30, "How long an ended worker stays in the registry, in days.",
                               minimum=0),
     "locks.wait_s": Key(5, "How long a command waits for a lock, in seconds. Hooks wait 0.8.",

@@ -220,8 +220,8 @@ def parse_goal(data: Mapping[str, Any]) -> Goal:
         data.get("set_at", 0),
         data.get("revision", 0),
     )
-    if not isinstance(accepted, dict):
-        raise ValueError(f"accepted: {accepted!r} is not an object")
+    if not isinstance(accepted, dict) or not all(isinstance(v, dict) for v in accepted.values()):
+        raise ValueError(f'accepted: {accepted!r} is not an object such as {{"tests": {{}}}}')
     for key, value in (("set_at", set_at), ("revision", revision)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(f"{key}: {value!r} is not a number")

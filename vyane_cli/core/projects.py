@@ -29,6 +29,8 @@ class Project(NamedTuple):
     """Absolute, without symbolic links."""
     main: str = ""
     """Id of the declared main worker; empty: none is declared, and none is guessed."""
+    folders: tuple[str, ...] = ()
+    """Further folders in which commands mean this project: worktrees, say."""
     created_at: float = 0.0
     unknown: Mapping[str, Any] = {}
 
@@ -53,12 +55,13 @@ def find_project(name: str, projects: Sequence[Project]) -> Project:
 
 def project_of_folder(folder: str, projects: Iterable[Project]) -> Project | None:
     """The project whose folder this is or lies above it; of several the nearest."""
-    found: Project | None = None
+    found, longest = None, -1
     for project in projects:
-        above = project.dir.rstrip("/\\")
-        inside = folder.startswith(above) and folder[len(above) :][:1] in ("", "/", "\\")
-        if inside and (found is None or len(project.dir) > len(found.dir)):
-            found = project
+        for place in (project.dir, *project.folders):
+            above = place.rstrip("/\\")
+            inside = folder.startswith(above) and folder[len(above) :][:1] in ("", "/", "\\")
+            if inside and len(above) > longest:
+                found, longest = project, len(above)
     return found
 
 
@@ -91,21 +94,24 @@ def parse_project(data: Mapping[str, Any]) -> Project:
     """A project from its stored form. ValueError says which key."""
     known: dict[str, Any] = {}
     for key in ("name", "dir", "main"):
-        value = data.get(key) or ""
+        value = data.get(key, "")
         if not isinstance(value, str):
             raise ValueError(f"{key}: {value!r} is not a text")
         known[key] = value
+    folders = data.get("folders", [])
+    if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
+        raise ValueError(f"folders: {folders!r} is not a list of paths")
     if not known["name"] or not known["dir"]:
         raise ValueError('it needs "name" and "dir"')
     created = data.get("created_at", 0)
     if isinstance(created, bool) or not isinstance(created, (int, float)):
         raise ValueError(f"created_at: {created!r} is not a time in Unix seconds")
     rest = {key: v for key, v in data.items() if key not in Project._fields and key != "v"}
-    return Project(**known, created_at=float(created), unknown=rest)
+    return Project(**known, folders=tuple(folders), created_at=float(created), unknown=rest)
 
 
 def render_project(project: Project) -> dict[str, Any]:
     """The stored form of a project."""
     data = project._asdict()
     unknown = data.pop("unknown")
-    return {**unknown, **data}
+    return {**unknown, **data, "folders": list(project.folders)}

@@ -65,7 +65,7 @@ def check_links(links: Links) -> None:
     if found:
         way = " → ".join((*found, found[0]))
         raise InvalidInputError(
-            "after", found[0], f"free of a cycle: {way}", slug="cycle", hint="take one link away"
+            "after", way, "free of a cycle", slug="cycle", hint="take one link away"
         )
 
 

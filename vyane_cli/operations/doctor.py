@@ -21,6 +21,7 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "hooks_alive":        sessions.hooks_alive,
     "transports":         sessions.transports,
     "documents":          state.documents,
+    "books":              state.books,
     "damaged_lines":      state.damaged_lines,
     "torn_tails":         state.torn_tails,
     "quarantine":         state.quarantined,

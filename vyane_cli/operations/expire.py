@@ -19,9 +19,10 @@ from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.bounce import bounce
 from vyane_cli.operations.liveness import look
+from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.operations.tick import Desk
-from vyane_cli.store import inbox, journal, locks, needs, registry
+from vyane_cli.store import inbox, journal, locks, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: "Ho
     if not sweep.dry_run:
         for text in plan.need_user:
             key = f"{worker.id}:{text}"
-            needs.add(runtime.layout, key, text, runtime.clock(), runtime.deadline())
+            call_person(runtime, key, text)
     return _tell(sweep, plan, worker.name)
 
 

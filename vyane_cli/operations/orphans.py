@@ -5,8 +5,9 @@ The person is told first, then the registry says INTERRUPTED: a kill in between 
 
 from vyane_cli.core.cancels import mark_orphan, orphans
 from vyane_cli.core.workers import Worker
+from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.sweep import Sweep
-from vyane_cli.store import needs, registry
+from vyane_cli.store import registry
 from vyane_cli.store.locks import Kind
 
 
@@ -24,13 +25,7 @@ def mark_orphans(sweep: Sweep) -> int:
             f"{child.name} ({child.id}) goes on without its parent {name}: look after it, "
             f"or stop it with `vyane cancel {child.id}`"
         )
-        needs.add(
-            sweep.layout,
-            f"orphan:{child.id}",
-            text,
-            sweep.runtime.clock(),
-            sweep.runtime.deadline(),
-        )
+        call_person(sweep.runtime, f"orphan:{child.id}", text)
     with sweep.runtime.held((Kind.REGISTRY, "")):
         book = registry.Registry(sweep.layout)
         still = orphans(book.workers, _over_since(sweep, book.workers), sweep.now_s)

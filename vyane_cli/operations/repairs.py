@@ -95,7 +95,7 @@ def _mend_inbox(path: str, root: str) -> str:
 
 
 def mend_journals(subject: Subject) -> Iterator[Repair]:
-    """The same for outboxes, archives and the list of what a person is needed for."""
+    """The same for outboxes, archives, audits, and the list of what a person is needed for."""
     layout, inboxes = subject.layout, subject.layout("messages", "inbox") + os.sep
     for path in state.journals(layout):
         if path.startswith(inboxes) or not (state.flaws(path) or state.torn(path)):
@@ -103,6 +103,8 @@ def mend_journals(subject: Subject) -> Iterator[Repair]:
         lock = (Kind.ARCHIVE, "")
         if path == layout.need_user:
             lock = (Kind.QUEUE, "")
+        elif path.startswith(layout("projects") + os.sep):
+            lock = (Kind.LEDGER, os.path.basename(os.path.dirname(path)))
         elif path.startswith(layout("messages", "outbox") + os.sep):
             name = os.path.basename(path).removesuffix(".jsonl")
             lock = (Kind.OUTBOX, name.removeprefix("worker-"))
@@ -243,7 +245,7 @@ def mend_page(subject: Subject) -> Iterator[Repair]:
     if state.need_user_page(subject).ok:
         return
     with subject.runtime.held((Kind.QUEUE, "")):
-        needs.project(subject.layout)
+        needs.project_page(subject.layout)
     yield Repair(subject.layout("queue", "NEED-USER.md"), "written anew from its journal")
 
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 def list_settings(runtime: "Runtime") -> list[dict[str, Any]]:
     """Every key: its value, its default, its meaning."""
     return [
-        {"key": key, "value": _value(runtime, key), "default": known.default, "doc": known.doc}
+        {
+            "key": key,
+            "value": masked(_value(runtime, key)) if known.secret else _value(runtime, key),
+            "default": known.default,
+            "doc": known.doc,
+        }
         for key, known in every_key(runtime.channel_keys).items()
     ]
 
@@ -31,6 +36,11 @@ def _value(runtime: "Runtime", key: str) -> Any:
     _, name, own = key.split(".", 2)
     default = every_key(runtime.channel_keys)[key].default
     return runtime.config.channels.get(name, {}).get(own, default)
+
+
+def masked(addresses: list[str]) -> list[str]:
+    """Addresses by their kind alone: what follows may hold a password."""
+    return [address.partition(":")[0] + "://…" for address in addresses]
 
 
 def get_setting(runtime: "Runtime", key: str) -> Any:

@@ -13,7 +13,8 @@ from vyane_cli.core.workers import Worker, WorkerStatus, check_transition, is_st
 from vyane_cli.errors import CorruptStateError, InvalidInputError
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.liveness import last_sign, look
-from vyane_cli.store import inbox, needs, registry
+from vyane_cli.operations.needs import call_person
+from vyane_cli.store import inbox, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -141,4 +142,4 @@ def _tell(runtime: "Runtime", worker: Worker, clock: "Clock") -> None:
         f"{stale_after_s(runtime) / 60:.0f} minutes: look after it, or stop it with "
         f"`vyane cancel {worker.id}`"
     )
-    needs.add(runtime.layout, f"stale:{worker.id}", text, clock, runtime.deadline())
+    call_person(runtime, f"stale:{worker.id}", text, clock, who=worker.name)

@@ -19,9 +19,10 @@ from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import Transition
 from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.operations.boxes import boxes_of
+from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_overdue
 from vyane_cli.operations.register import end_session, ensure_session
-from vyane_cli.store import files, inbox, markers, needs, processes, registry, spool, timeline
+from vyane_cli.store import files, inbox, markers, processes, registry, spool, timeline
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -415,7 +416,7 @@ def tell(runtime: "Runtime", session: HostSession, plan: TickPlan, deadline: "De
     clock = runtime.clock()
     try:
         for text in plan.need_user:
-            needs.add(runtime.layout, f"{session.worker}:{text}", text, clock, deadline)
+            call_person(runtime, f"{session.worker}:{text}", text, clock, deadline)
     except VyaneError:
         pass  # the next call that finds it says it
     for entry in plan.expired:

@@ -6,9 +6,20 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.core.ids import is_safe_id
+from vyane_cli.errors import CorruptStateError, InvalidInputError, VyaneError
 from vyane_cli.operations.checks.subject import Finding, Subject, some
-from vyane_cli.store import document, journal, needs, quarantine, registry, timeline
+from vyane_cli.store import (
+    claims,
+    document,
+    journal,
+    ledger,
+    needs,
+    projects,
+    quarantine,
+    registry,
+    timeline,
+)
 from vyane_cli.store.layout import Layout
 
 LITTLE_BYTES = 64 * 1024 * 1024
@@ -118,6 +129,9 @@ def journals(layout: Layout) -> Iterator[str]:
     for month in registry.listdir(layout("messages", "archive")):
         yield layout.archive(month)
     yield layout.need_user
+    for name in registry.listdir(layout("projects")):
+        if is_safe_id(name):
+            yield layout.tasks_events(name)
 
 
 def timelines(layout: Layout) -> Iterator[tuple[str, str]]:
@@ -237,6 +251,34 @@ def _documents(layout: Layout) -> Iterator[str]:
                 yield os.path.join(folder, name)
 
 
+def books(subject: Subject) -> Finding:
+    """The files of each project can be read, and keep the ledger's rules."""
+    layout = subject.layout
+    wrong, count = [], 0
+    for name in registry.listdir(layout("projects")):
+        if not is_safe_id(name):
+            continue
+        count += 1
+        try:
+            projects.load(layout, name)
+        except CorruptStateError as error:
+            wrong.append(f"{os.path.relpath(error.path, layout.root)}: {error.reason}")
+        for reading in ledger.read(layout, name).readings:
+            if not reading.read:
+                path = os.path.relpath(reading.path, layout.root)
+                wrong.append(f"{path}: {reading.state}: {reading.detail}")
+        for task in claims.listing(layout, name):
+            try:
+                claims.load(layout, name, task)
+            except (CorruptStateError, InvalidInputError) as error:
+                wrong.append(f"claim of {task} in {name}: {error.message}")
+    if not wrong:
+        return Finding(True, f"{count} of them" if count else "no projects")
+    return Finding(
+        False, some(wrong), "mend it by hand; until then nothing is started or paused by it"
+    )
+
+
 def quarantined(subject: Subject) -> Finding:
     """The quarantine has not grown large."""
     kept = quarantine.listing(subject.layout.root)
@@ -274,12 +316,7 @@ def need_user_page(subject: Subject) -> Finding:
     """The page NEED-USER.md agrees with its journal."""
     entries = needs.listing(subject.layout)
     page = _page(subject.layout)
-    if page is None:
-        agrees = not entries
-    else:
-        agrees = [f"- {entry['text']}" for entry in entries] == [
-            line for line in page.splitlines() if line.startswith("- ")
-        ]
+    agrees = not entries if page is None else page == needs.page(entries)
     if agrees:
         return Finding(True, f"{len(entries)} entries" if entries else "you are not needed")
     return Finding(False, "queue/NEED-USER.md is not what its journal says", FIX)
