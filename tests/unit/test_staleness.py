@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vyane_cli.core.cancels import ORPHANED_S
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.staleness import IDLE_S, STALE_AFTER_S, Signs, decide_stale
+from vyane_cli.core.staleness import STALE_AFTER_S, Signs, decide_stale
 from vyane_cli.core.workers import (
     TRANSITIONS,
     Worker,
@@ -70,7 +71,7 @@ def test_only_a_transition_that_the_table_has_makes_a_worker_stale(known, after_
 
 def test_staleness_begins_after_the_time_in_which_an_idle_one_may_come_back():
     """Else everything that rests would be called stale first."""
-    assert STALE_AFTER_S > IDLE_S
+    assert STALE_AFTER_S > ORPHANED_S
     assert WorkerStatus.STALE in TRANSITIONS[WorkerStatus.RUNNING]
 
 

@@ -7,8 +7,7 @@ from vyane_cli.core.values import NamedTuple
 from vyane_cli.core.workers import TRANSITIONS, WorkerStatus
 
 STALE_AFTER_S = 1_500.0
-IDLE_S = 1_200.0
-"""What is over for so long does not come back by itself: staleness begins later."""
+"""Later than `cancels.ORPHANED_S`, in which what is over may come back by itself."""
 
 
 class Signs(NamedTuple):
