@@ -13,9 +13,17 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host, machine
+from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.spawning import Order
+from vyane_cli.errors import LockTimeoutError
+from vyane_cli.operations import keystrokes
+from vyane_cli.operations import spawn as spawning
 from vyane_cli.operations.keystrokes import type_for_mail
 from vyane_cli.operations.nudge import nudge
-from vyane_cli.store import processes, registry
+from vyane_cli.operations.results import settle_child
+from vyane_cli.operations.spawn import spawn
+from vyane_cli.store import locks, processes, registry
+from vyane_cli.store.locks import Kind
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux")
 
@@ -183,6 +191,42 @@ def test_a_line_that_does_not_appear_gets_no_enter(pane):
     pane.bob.world.send(pane.bob.worker, "hello")
     assert "\r" not in pane.read("keys")
     assert pane.read("submitted") == ""
+
+
+@pytest.mark.parametrize("by", ["send", "key", "result"])
+def test_no_lock_is_held_while_keys_are_typed(pane, monkeypatch, by):
+    """They take seconds, and hooks wait for less than one."""
+    world = pane.bob.world
+    free: list[bool] = []
+
+    def typed(*rest: object) -> bool:
+        kinds = [(kind, key) for kind in Kind for key in (pane.bob.worker, "", "k")]
+        try:
+            with world.held(*kinds, deadline=locks.Deadline(0.2)):
+                free.append(True)
+        except LockTimeoutError:
+            free.append(False)
+        return True
+
+    monkeypatch.setattr(keystrokes, "type_line", typed)
+    monkeypatch.setattr(keystrokes, "read_screen", lambda session: "─" * 9 + "\n❯\n" + "─" * 9)
+    monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
+    pane.open()
+    if by == "result":
+        world.environ = {}
+        child = spawn(world, Order("go", pane.bob.worker, cwd="/tmp"))
+        settle_child(world, child.id, Report(Ending.SUCCESS, "done"))
+    else:
+        world.send(pane.bob.worker, "hello", idempotency_key="k" if by == "key" else None)
+    assert free == [True]
+
+
+def test_a_cancel_begins_no_turn_in_order_to_stop_it(pane):
+    """Nothing runs there."""
+    pane.open()
+    pane.bob.world.send(pane.bob.worker, "", kind="cancel", payload={"reason": "enough"})
+    nudge(pane.bob.world, pane.bob.worker, pane.bob.world.clock())
+    assert pane.read("keys") == ""
 
 
 def test_a_hook_presses_no_keys(pane):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from vyane_cli.core.gating import Decision, Moment, Readings, Verdict, decide
 from vyane_cli.core.mailbox import Entry
+from vyane_cli.core.messages import Kind
 from vyane_cli.core.values import NamedTuple, StrEnum
 
 RESUMES_MAX = 2
@@ -66,6 +67,8 @@ def decide_start(
         message = entry.message
         if not entry.waiting or not message.startable or message.ts <= tried_s:
             continue
+        if message.kind is Kind.CANCEL:
+            continue  # where nothing runs, nothing is begun in order to stop it
         decision = decide(Moment.WATCH, message.lane, message.position, readings)
         if decision.verdict is Verdict.START:
             return entry, decision._replace(rule=f"{way}/{message.lane}")

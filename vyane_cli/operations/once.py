@@ -13,6 +13,7 @@ from vyane_cli.operations.storing import (
     is_stored,
     keep_copy,
     nothing_stored_yet,
+    reach_targets,
     store,
 )
 from vyane_cli.store import codec, document
@@ -96,6 +97,7 @@ def send_once(
             store(runtime, target, message, clock)
     if not repeated:
         keep_copy(runtime, speaker, messages)
+        reach_targets(runtime, targets, messages, clock)
     return Sent(tuple(messages), repeated, tuple(target.name for target in targets))
 
 

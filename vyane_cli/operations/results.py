@@ -26,6 +26,7 @@ from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
 from vyane_cli.operations.diagnose import note_in_timeline
+from vyane_cli.operations.nudge import reach
 from vyane_cli.operations.storing import Target, is_stored, store
 from vyane_cli.store import launches, processes, reading, registry
 from vyane_cli.store.locks import Kind as LockKind
@@ -86,7 +87,17 @@ def settle_child(runtime: "Runtime", worker_id: str, report: Report) -> Settled:
             note_in_timeline(runtime, parent, EventKind.CHILD_SETTLED, event)
         except VyaneError:
             pass  # the result is in the inbox; a damaged timeline holds up nothing
+    for reader in {one.id for one in (parent, heir) if one is not None}:
+        _reach(runtime, reader)
     return Settled(ended, message)
+
+
+def _reach(runtime: "Runtime", reader: str) -> None:
+    """The ways to who reads the result that are no ring; with no lock held, for they take time."""
+    try:
+        reach(runtime, reader, runtime.clock())
+    except VyaneError:
+        return  # the next round does it
 
 
 def check_reportable(child: Worker) -> None:

@@ -71,7 +71,6 @@ def store(
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
-    _reach(runtime, target, message, clock)
 
 
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
@@ -116,14 +115,19 @@ def _ring(runtime: "Runtime", target: Target, message: Message, session: str, cl
         return
 
 
-def _reach(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
-    """The ways that are no ring. A failure is made up for by the next round."""
-    if not (message.startable and target.worker):
-        return
-    try:
-        reach(runtime, target.worker, clock)
-    except VyaneError:
-        return
+def reach_targets(
+    runtime: "Runtime", targets: Sequence[Target], messages: Sequence[Message], clock: Clock
+) -> None:
+    """The ways to a session that are no ring, once the messages are stored and no lock is held.
+
+    They take their time. A failure is made up for by the next round.
+    """
+    for target, message in zip(targets, messages, strict=True):
+        if message.startable and target.worker:
+            try:
+                reach(runtime, target.worker, clock)
+            except VyaneError:
+                continue
 
 
 def keep_copy(runtime: "Runtime", speaker: Speaker, messages: Sequence[Message]) -> None:
