@@ -1,5 +1,6 @@
 """Spawn and results on real files: killed at every call that changes one, and many at once."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,16 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.simulated import World, fast_folder, machine
+from tests.simulated import HUMAN, World, fast_folder, machine
 from tests.store.faults import Outcome, stopped_at
 from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.errors import ConflictError, StorageError
+from vyane_cli.operations import launch as launching
 from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.cancel import cancel
 from vyane_cli.operations.gc import collect
 from vyane_cli.operations.init import initialise
+from vyane_cli.operations.launch import run
 from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.operations.results import (
     LOST_AFTER_S,
@@ -417,3 +421,40 @@ def test_a_session_below_a_child_has_no_part_in_its_result(launched):
         below.call("SessionEnd", reason="other")
         assert below.worker != child.id
         assert not results(parent.world, parent.worker)
+
+
+# ------------------------------------------------------------------ cancelled at its start
+
+
+def test_a_child_that_is_cancelled_before_its_launcher_runs_is_never_started(
+    world, launched, monkeypatch
+):
+    """A cancelled tree leaves nothing running, whatever the cancel found to stop."""
+    child = spawn(world, order(runtime="claude"))
+    cancel(world, child.id, speaker=HUMAN, wait_s=0)
+
+    monkeypatch.setattr(launching, "_start", lambda *_: pytest.fail("it was started"))
+    run(world, child.id)
+
+    assert named(world, child.name).status is WorkerStatus.KILLED
+    (result,) = results(world, named(world, "bob").id)
+    assert result.payload["error"] == "cancelled_by_parent"
+
+
+def test_a_child_that_is_cancelled_while_it_is_being_started_is_ended(world, launched, monkeypatch):
+    """Its process was not on record when the cancel looked for it."""
+    child = spawn(world, order(runtime="claude"))
+    began: list[subprocess.Popen[bytes]] = []
+
+    def start(runtime: object, launch: object) -> "subprocess.Popen[bytes]":
+        began.append(subprocess.Popen(["sleep", "600"], start_new_session=True))
+        cancel(world, child.id, speaker=HUMAN, force=True, wait_s=0)
+        return began[0]
+
+    monkeypatch.setattr(launching, "_start", start)
+    run(world, child.id)
+
+    assert began[0].returncode == -signal.SIGTERM
+    assert named(world, child.name).final
+    (result,) = results(world, named(world, "bob").id)
+    assert result.payload["error"] == "cancelled_by_parent"

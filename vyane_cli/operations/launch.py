@@ -5,17 +5,18 @@ child that goes on; its hooks report for it, else `wait` and `gc` end it when it
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 
 from vyane_cli.core.calls import Event, HookCall, Reply
-from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.results import CANCELLED, Ending, Report
 from vyane_cli.core.runtimes import child_environment, find_runtime
 from vyane_cli.core.workers import WorkerStatus, check_transition
-from vyane_cli.errors import ConflictError, StorageError, VyaneError
-from vyane_cli.store import files, launches, needs, registry
+from vyane_cli.errors import ConflictError, NotFoundError, StorageError, VyaneError
+from vyane_cli.store import files, launches, needs, processes, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
 """How long the launcher waits before it tries again to send a result."""
+
+CANCELLED_FIRST = Report(Ending.CANCELLED, "it was cancelled before it was started", CANCELLED)
 
 
 def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, str]) -> None:
@@ -64,17 +67,23 @@ def run(runtime: "Runtime", worker: str, *, here: bool = False) -> None:
         return  # somebody else's, or a second launcher
     launch = launch._replace(launcher=runtime.me())
     launches.save(layout, launch)
+    if _is_stopped(runtime, worker):
+        _patiently(lambda: _end(runtime, worker, CANCELLED_FIRST))
+        return
     try:
         process = _start_here(runtime, launch) if here else _start(runtime, launch)
     except (OSError, VyaneError) as error:
         why = error.message if isinstance(error, VyaneError) else error.strerror or str(error)
         reason = f"it could not be started: {launch.command[0]}: {why}"
-        _patiently(lambda: _fail(runtime, worker, reason))
+        _patiently(lambda: _end(runtime, worker, Report(Ending.ERROR, "", reason)))
         if launch.resumed and not launch.dispatch:
             _patiently(lambda: _call_person(runtime, worker, reason))
         return
     started = launch._replace(process=runtime.identify(process.pid))
     _try(lambda: launches.save(layout, started))
+    if started.process is not None and _is_stopped(runtime, worker):
+        # a cancel that came since we looked found no process, and this one has done nothing yet
+        processes.send_signal(started.process, signal.SIGTERM)
     if launch.resumed:
         _try(lambda: _goes_on(runtime, worker))
     elif not launch.hooks:
@@ -167,13 +176,22 @@ def _unheard(reply: Reply) -> None:
     raise OSError(32, "nobody reads it")
 
 
-def _fail(runtime: "Runtime", worker: str, reason: str) -> None:
+def _is_stopped(runtime: "Runtime", worker: str) -> bool:
+    """Whether the worker has ended or is cancelled: by its record, which names a cancel first."""
+    known = registry.Registry(runtime.layout).workers.get(worker)
+    if known is None or known.final:
+        return True
+    orphan = known.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
+    return bool(known.cancel_propagated_from) and not orphan
+
+
+def _end(runtime: "Runtime", worker: str, report: Report) -> None:
     from vyane_cli.operations.results import settle_child
 
     try:
-        settle_child(runtime, worker, Report(Ending.ERROR, "", reason))
-    except ConflictError:
-        return
+        settle_child(runtime, worker, report)
+    except (ConflictError, NotFoundError):
+        return  # it has its end, or is no more
 
 
 def _try(action: "_Action") -> None:
