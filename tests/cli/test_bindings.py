@@ -216,6 +216,17 @@ def test_without_a_channel_the_mirror_says_how_to_set_one_up(one, run):  # noqa:
     assert "[channels.file]" in out
 
 
+def test_of_two_channels_one_that_cannot_be_opened_holds_up_no_other(one, run):  # noqa: F811
+    Path(one.home, "config.toml").write_text('[channels.file]\n[channels.discord]\nforum = "x"\n')
+    code, out, _ = run("--json", "mirror", "push")
+    states = {each["channel"]: each["state"] for each in json.loads(out)}
+    alone = run("mirror", "push", "--channel", "discord")
+
+    assert (code, states) == (0, {"file": "ok", "discord": "error"})
+    assert alone[0] == 2
+    assert run("mirror", "push")[1].count("cannot be opened") == 1
+
+
 def test_two_pushes_at_once_show_everything_once(one):  # noqa: F811
     import threading
 

@@ -222,10 +222,11 @@ class FileChannel:
             return found
         path, _, thread = found
         written, onward = extend(cursor, thread.lines)
-        author = _owner(path)
-        at_ms = os.stat(path).st_mtime_ns // 1_000_000
+        author, about = _owner(path), os.stat(path)
+        name = self.around.environ.get("LOGNAME") if about.st_uid == os.getuid() else ""
+        at_ms = about.st_mtime_ns // 1_000_000
         messages = tuple(
-            Incoming(one.id, author, author, one.text, at_ms, one.edited) for one in written
+            Incoming(one.id, author, name or author, one.text, at_ms, one.edited) for one in written
         )
         return Outcome(Verdict.DONE, page=Page(messages, onward))
 

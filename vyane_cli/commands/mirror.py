@@ -38,6 +38,10 @@ def push_command(
 
     def human(screen: Screen) -> None:
         for one in reports:
+            if one["state"] == "error":
+                screen.say(f"{one['channel']}: cannot be opened")
+                _problems(screen, one)
+                continue
             waiting = f", {counted(one['waiting'], 'post')} waiting" if one["waiting"] else ""
             opened = f"{counted(one['opened'], 'conversation')} opened, " if one["opened"] else ""
             screen.say(
@@ -62,6 +66,10 @@ def pull_command(context: typer.Context, channel: Only = "") -> None:
 
     def human(screen: Screen) -> None:
         for one in reports:
+            if one["state"] == "error":
+                screen.say(f"{one['channel']}: cannot be opened")
+                _problems(screen, one)
+                continue
             refused = f", {one['refused']} refused" if one["refused"] else ""
             screen.say(f"{one['channel']}: {counted(one['taken'], 'message')} taken in{refused}")
             _problems(screen, one)

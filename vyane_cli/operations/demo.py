@@ -5,6 +5,7 @@ Nothing is staged but the sessions: guard, ticks and commands are the real ones.
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import tempfile
@@ -89,6 +90,7 @@ def play(stage: Stage) -> Iterator[Scene]:
     scene, message = _lost_output(alice, bob)
     yield scene
     yield _why(stage, message)
+    yield _thread(stage, bob)
     yield _files(stage)
 
 
@@ -181,6 +183,38 @@ def _why(stage: Stage, message: str) -> Scene:
     ran = stage.vyane("why", message)
     scene.say("you", f"$ vyane why {message}", ran.out or ran.err)
     scene.expect(ran.status == 0 and "output-failed" in ran.out, "every attempt with its rule")
+    return scene
+
+
+def _thread(stage: Stage, bob: Session) -> Scene:
+    scene = Scene("a thread for each session: read it, and write to it, with any editor")
+    folder = os.path.join(stage.folder, "threads")
+    me = pwd.getpwuid(os.getuid()).pw_name
+    stage.vyane("config", "set", "channels.file.folder", folder)
+    stage.vyane("config", "set", "channels.file.allow_users", me)
+    shown = stage.vyane("mirror", "push")
+    scene.say("you", "$ vyane mirror push", shown.out or shown.err)
+    threads = [name for name in sorted(os.listdir(folder)) if name.startswith("web-main.")]
+    scene.expect(len(threads) == 1, "bob has a thread of his own")
+    path = os.path.join(folder, threads[0] if threads else "web-main.md")
+    with open(path, "a", encoding="utf-8") as thread:
+        thread.write("Please write the release notes.\n")
+    scene.say("you", f'$ echo "Please write the release notes." >> {threads[0]}')
+    before = bob.wake_stamp()
+    taken = stage.vyane("mirror", "pull")
+    scene.say("you", "$ vyane mirror pull", taken.out or taken.err)
+    woke = bob.watch(before)
+    scene.say("bob", f"FileChanged, exit {woke.status} begins a turn; the model reads:", woke.err)
+    scene.expect("release notes" in woke.err, "what you wrote woke bob")
+    bob.woken(woke.err)
+    bob.stop()
+    stage.vyane("mirror", "push")
+    with open(path, encoding="utf-8") as thread:
+        text = thread.read()
+    scene.say("you", f"$ cat {threads[0]}", text)
+    stage.vyane("mirror", "push")
+    with open(path, encoding="utf-8") as thread:
+        scene.expect(thread.read() == text, "a second push shows nothing twice")
     return scene
 
 

@@ -17,16 +17,14 @@ from vyane_cli.errors import (
     CorruptStateError,
     DurabilityUnknownError,
     LockTimeoutError,
-    NotFoundError,
     StorageError,
     VyaneError,
 )
 from vyane_cli.operations.bindings import touch
 from vyane_cli.operations.cancel import cancel
-from vyane_cli.operations.channels import configured
 from vyane_cli.operations.conversing import Thread
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.mirror_runs import Run
+from vyane_cli.operations.mirror_runs import Run, each_channel
 from vyane_cli.operations.mirrored import mirrored_bindings
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.takeover import take_over
@@ -45,10 +43,7 @@ STRANGERS_MAX = 50
 
 def pull(runtime: "Runtime", *, channel: str = "") -> list[dict[str, Any]]:
     """Take in what people wrote; what each channel has come to."""
-    names = configured(runtime)
-    if channel and channel not in names:
-        raise NotFoundError("channel", channel, hint=f"add [channels.{channel}] to config.toml")
-    return [_pull_channel(runtime, name) for name in names if channel in ("", name)]
+    return each_channel(runtime, channel, lambda name: _pull_channel(runtime, name))
 
 
 def _pull_channel(runtime: "Runtime", name: str) -> dict[str, Any]:

@@ -29,13 +29,12 @@ from vyane_cli.core.narration import (
 )
 from vyane_cli.core.results import result_id
 from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.errors import InvalidInputError, NotFoundError, VyaneError
+from vyane_cli.errors import InvalidInputError, VyaneError
 from vyane_cli.operations.bindings import end_one, keep, touch
-from vyane_cli.operations.channels import configured
 from vyane_cli.operations.conversing import Thread, single
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.lookup import find_message, whole_text
-from vyane_cli.operations.mirror_runs import Run
+from vyane_cli.operations.mirror_runs import Run, each_channel
 from vyane_cli.operations.mirrored import (
     Family,
     answer_of,
@@ -63,10 +62,7 @@ def push(runtime: "Runtime", *, channel: str = "", again: bool = False) -> list[
 
     NotFoundError for a channel that is not set up. What a channel answers is a result, no error.
     """
-    names = configured(runtime)
-    if channel and channel not in names:
-        raise NotFoundError("channel", channel, hint=f"add [channels.{channel}] to config.toml")
-    return [_push_channel(runtime, name, again) for name in names if channel in ("", name)]
+    return each_channel(runtime, channel, lambda name: _push_channel(runtime, name, again))
 
 
 def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 The lock is held while the channel is spoken to: two runs at once show everything once, in order.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -10,13 +11,38 @@ from vyane_cli.core.conversations import Channel, Outcome, Verdict
 from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.mirrors import ChannelState, Fault, fault_of
 from vyane_cli.core.narration import Verbosity
-from vyane_cli.operations.channels import open_channel, settings_of
+from vyane_cli.errors import NotFoundError, VyaneError
+from vyane_cli.operations.channels import configured, open_channel, settings_of
 from vyane_cli.store import mirrors
 from vyane_cli.store.locks import Deadline, Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
+
+
+def each_channel(
+    runtime: "Runtime", only: str, work: Callable[[str], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What `work` makes of every channel that is set up, or of one.
+
+    NotFoundError for one that is not. Of several, one that cannot be opened holds up no other; its
+    error is a problem of its report. Alone it is the error.
+    """
+    names = configured(runtime)
+    if only and only not in names:
+        raise NotFoundError("channel", only, hint=f"add [channels.{only}] to config.toml")
+    chosen = [only] if only else names
+    reports = []
+    for name in chosen:
+        try:
+            reports.append(work(name))
+        except VyaneError as error:
+            if len(chosen) == 1:
+                raise
+            problem = {"code": error.slug, "detail": error.message, "fix": error.hint}
+            reports.append({"channel": name, "state": "error", "problems": [problem]})
+    return reports
 
 
 class Settings(NamedTuple):

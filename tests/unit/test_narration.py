@@ -1,0 +1,226 @@
+"""What people read of a timeline, and what is never shown; what their words are taken for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vyane_cli.core.conversations import File, Incoming, Part
+from vyane_cli.core.events import Category, EventKind
+from vyane_cli.core.mirrors import (
+    SEEN_MAX,
+    ChannelState,
+    Fault,
+    Item,
+    Slot,
+    ThreadState,
+    parse_channel,
+    parse_thread,
+    remember,
+    render_channel,
+    render_thread,
+)
+from vyane_cli.core.narration import (
+    CLOSED,
+    LINES,
+    MARKS,
+    Heard,
+    Verbosity,
+    narrate,
+    overview_line,
+    show,
+)
+from vyane_cli.core.talk import Command, Intent, understand
+from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.store import templates
+
+EN, ZH = templates.load("en", "mirror"), templates.load("zh", "mirror")
+
+EVENTS = {
+    Category.LIFECYCLE: (EventKind.TURN_STARTED, {"trigger": "human"}),
+    Category.MODEL: (EventKind.RESULT_OBSERVED, {"digest": "d", "chars": 4, "excerpt": "text"}),
+    Category.TOOL: (EventKind.TOOL_OBSERVED, {"tool": "Bash"}),
+    Category.APPROVAL: (EventKind.PERMISSION_OBSERVED, {"tool": "Bash"}),
+    Category.ERROR: (EventKind.DIAGNOSTIC, {"code": "x"}),
+    Category.COLLABORATION: (EventKind.DELIVERY_ATTEMPTED, {"message_ids": [], "transport": "x"}),
+    Category.SYSTEM: (EventKind.BINDING_CHANGED, {"binding": "b-1", "status": "active"}),
+}
+
+
+def tell(kind, payload, verbosity, heard=Heard(), answer=None):  # noqa: B008 - a value
+    record = {"kind": kind, "payload": payload, "turn_number": 3}
+    return narrate(record, heard, verbosity, EN, lambda digest: answer)
+
+
+def test_both_languages_have_every_text() -> None:
+    assert set(EN.texts) == set(ZH.texts)
+
+
+def test_at_full_only_lifecycle_tools_and_answers_are_told() -> None:
+    told = {c for c, (kind, payload) in EVENTS.items() if tell(kind, payload, Verbosity.FULL)[0]}
+
+    assert set(EVENTS) == set(Category)
+    assert told == {Category.LIFECYCLE, Category.TOOL, Category.MODEL}
+
+
+@pytest.mark.parametrize("verbosity", [Verbosity.QUIET, Verbosity.SUMMARY])
+def test_below_full_no_event_of_an_open_turn_is_told(verbosity) -> None:
+    assert not any(tell(kind, payload, verbosity)[0] for kind, payload in EVENTS.values())
+
+
+@pytest.mark.parametrize(
+    "payload, heard, verbosity, text",
+    [
+        ({"outcome": "success"}, Heard("one\ntwo"), "summary", "✅ one"),
+        ({"outcome": "success"}, Heard(), "summary", "✅ turn 3 is done"),
+        ({"outcome": "success"}, Heard("one"), "quiet", None),
+        ({"outcome": "success"}, Heard("one", told=True), "full", None),
+        ({"outcome": "error", "code": "rate_limit", "text": "slow"}, Heard(), "quiet",
+         "❌ turn 3: rate_limit: slow"),
+        ({"outcome": "interrupted"}, Heard(), "summary", "⚠️ turn 3 was interrupted"),
+        ({"outcome": "cancelled"}, Heard(), "summary", "⚠️ turn 3 was cancelled"),
+        ({"outcome": "interrupted"}, Heard(), "quiet", None),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_turn_is_one_line(payload, heard, verbosity, text) -> None:
+    said, left = tell(EventKind.TURN_FINISHED, payload, Verbosity(verbosity), heard)
+
+    assert [one.text for one in said] == ([] if text is None else [text])
+    assert left == Heard()
+    assert all(one.notify == (payload["outcome"] == "error") for one in said)
+
+
+def test_an_answer_without_its_transcript_says_how_much_is_missing() -> None:
+    payload = {"digest": "d", "chars": 9000, "excerpt": "begin"}
+    said, _ = tell(EventKind.RESULT_OBSERVED, payload, Verbosity.FULL)
+    whole, _ = tell(EventKind.RESULT_OBSERVED, payload, Verbosity.FULL, answer="all of it")
+    none, _ = tell(EventKind.RESULT_OBSERVED, {"digest": "d", "chars": 9}, Verbosity.FULL)
+
+    assert said[0].text.startswith("begin\n… 9,000 characters")
+    assert whole[0].text == "all of it"
+    assert none == []
+
+
+def test_tools_of_a_turn_are_counted_in_one_text() -> None:
+    heard = Heard()
+    for name in ("Bash", "Edit", "Bash"):
+        said, heard = tell(EventKind.TOOL_OBSERVED, {"tool": name}, Verbosity.FULL, heard)
+
+    assert (said[0].text, said[0].slot) == ("🔧 Bash ×2, Edit", "tools")
+
+
+def test_each_status_has_a_mark_and_a_line_or_none() -> None:
+    assert set(MARKS) == set(LINES) == set(WorkerStatus)
+    assert all(name in EN.texts for name in LINES.values() if name)
+    assert {status for status in WorkerStatus if status not in CLOSED} == {
+        WorkerStatus.PENDING, WorkerStatus.RUNNING, WorkerStatus.IDLE, WorkerStatus.INTERRUPTED
+    }  # fmt: skip
+
+
+def test_the_lines_of_the_overview_are_those_of_the_table() -> None:
+    lines = {
+        status: overview_line(ZH, status, "kid", "做" * 200)
+        for status in WorkerStatus
+        if LINES[status]
+    }
+
+    assert lines[WorkerStatus.PENDING] == "▢ kid queued"
+    assert lines[WorkerStatus.RUNNING] == "🏃 kid: " + "做" * 80
+    assert lines[WorkerStatus.IDLE] == "💤 kid: 等待新指令"
+    assert lines[WorkerStatus.INTERRUPTED] == "⚠️ kid: interrupted"
+    assert lines[WorkerStatus.COMPLETED].startswith("✅ kid: ")
+    assert lines[WorkerStatus.FAILED].startswith("❌ kid: ")
+
+
+@given(st.text())
+def test_no_control_character_is_shown(text) -> None:
+    assert not any((ord(c) < 0x20 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 for c in show(text))
+
+
+@pytest.mark.parametrize(
+    "secret", ["ghp_0123456789abcdefghij", "Bearer abc.def.ghijkl", "sk-ant-0123456789abcdef",
+               "xoxb-1234567890-abcdefgh", "AKIA0123456789ABCDEF"]
+)  # fmt: skip
+def test_a_secret_is_masked_and_the_rest_is_not(secret) -> None:
+    assert show(f"use {secret} now") == "use ••• now"
+
+
+# ------------------------------------------------------------------ what people write
+
+
+@pytest.mark.parametrize(
+    "text, intent, command, rest",
+    [
+        ("hello", Intent.MESSAGE, None, "hello"),
+        ("  ", Intent.IGNORE, None, ""),
+        ("/takeover do B\nand C", Intent.COMMAND, Command.TAKEOVER, "do B\nand C"),
+        ("/TakeOver x", Intent.COMMAND, Command.TAKEOVER, "x"),
+        ("/cancel", Intent.COMMAND, Command.CANCEL, ""),
+        ("/cancel\nbecause", Intent.COMMAND, Command.CANCEL, "because"),
+        ("/relay bob hi", Intent.COMMAND, Command.RELAY, "bob hi"),
+        ("/etc/passwd is a file", Intent.MESSAGE, None, "/etc/passwd is a file"),
+        ("see /cancel", Intent.MESSAGE, None, "see /cancel"),
+        ("    code\n", Intent.MESSAGE, None, "    code"),
+    ],
+)
+def test_a_message_is_a_command_when_its_first_word_is_one(text, intent, command, rest) -> None:
+    heard = understand(Incoming("1", "ann", "Ann", text), ["ann"], edited=False)
+
+    assert (heard.intent, heard.command, heard.text) == (intent, command, rest)
+
+
+@given(st.text(), st.booleans())
+def test_who_is_not_on_the_list_runs_nothing_and_an_edit_runs_nothing(text, edited) -> None:
+    stranger = understand(Incoming("1", "eve", "Eve", text), ["ann"], edited=edited)
+    again = understand(Incoming("1", "ann", "Ann", text), ["ann"], edited=True)
+
+    assert stranger.intent in (Intent.IGNORE, Intent.STRANGER)
+    assert again.intent in (Intent.IGNORE, Intent.NOTE)
+    assert understand(Incoming("1", "ann", "", text), [], edited=False).intent in (
+        Intent.IGNORE, Intent.STRANGER
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ what is kept
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+parts = st.builds(
+    Part, words, st.lists(st.builds(File, words, words), max_size=2).map(tuple), st.booleans(),
+    st.lists(words, max_size=2).map(tuple),
+)  # fmt: skip
+states = st.builds(
+    ThreadState, words, words, cursor=words, started=st.booleans(), heard=st.just({}),
+    outbox=st.lists(st.builds(Item, words, parts, words, st.booleans()), max_size=3).map(tuple),
+    slots=st.dictionaries(words, st.builds(Slot, words, words), max_size=2),
+    fault=st.none() | st.builds(Fault, words, words),
+    seen=st.dictionaries(words, words, max_size=3),
+    intake=st.lists(st.builds(Incoming, words, words, words, words), max_size=2).map(tuple),
+    final_children=st.lists(words, max_size=2).map(tuple),
+)  # fmt: skip
+
+
+@given(states)
+def test_the_state_of_a_conversation_comes_back_as_it_was_stored(state) -> None:
+    assert parse_thread(render_thread(state)) == state
+
+
+channels = st.builds(
+    ChannelState, st.floats(0, 1e9), st.none() | st.builds(Fault, words), words,
+    opening=st.just(("vs-1",)), memory=st.just({"limits": {"a": [1]}}),
+    fallbacks=st.just({"no-active-binding": 2}), strangers=st.just({"eve": 1}),
+)  # fmt: skip
+
+
+@given(channels)
+def test_the_state_of_a_channel_comes_back_as_it_was_stored(state) -> None:
+    assert parse_channel(render_channel(state)) == state
+
+
+def test_the_newest_messages_are_known_and_the_oldest_forgotten() -> None:
+    seen: dict[str, str] = {}
+    for number in range(SEEN_MAX + 5):
+        seen = remember(seen, str(number), "d")
+    seen = remember(seen, "5", "e")
+
+    assert len(seen) == SEEN_MAX
+    assert list(seen)[-1] == "5"
+    assert "4" not in seen
