@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from vyane_cli.operations.send import Draft, _payload
 from vyane_cli.operations.story import RULES
 
 sys.path.insert(0, str(Path(__file__).parent))
+
 from docs import pages, stages, tables, terminals
 
 ROOT = pages.ROOT
@@ -306,8 +308,11 @@ def test_the_delivery_table_is_that_of_the_code() -> None:
 
 
 def test_the_gates_of_each_lane_are_those_of_the_code() -> None:
-    rows = {pages.code(r["lane"]): pages.codes(r["gates"]) for r in pages.table(GATING, "Gates")}
+    table = pages.table(GATING, "Gates")
+    rows = {pages.code(r["lane"]): pages.codes(r["gates"]) for r in table if "`" in r["lane"]}
+    (notices,) = [pages.codes(r["gates"]) for r in table if "`" not in r["lane"]]
 
+    assert notices == [str(gate) for gate in gating.NOTICE_GATES]
     assert rows == {str(lane): [str(gate) for gate in gates] for lane, gates in GATES.items()}
     about = (GATING.read_text()).split("| gate | closed while |")[1]
     named = re.findall(r"^\| `([a-z-]+)` \|", about.split("\n\n")[0], re.M)
@@ -347,6 +352,20 @@ def test_the_ends_of_a_claim_are_those_of_the_code() -> None:
     rows = pages.table(TASKS, "Claims")
 
     assert {pages.code(row["holder"]): row["the claim ends"] for row in rows} == dict(ENDS)
+
+
+@pytest.mark.parametrize(
+    "heading, table",
+    [
+        ("The matrix of a round", tables.matrix),
+        ("The throttles of notices", tables.throttles),
+    ],
+)
+def test_the_tables_of_rounds_and_notices_are_those_of_the_code(heading, table) -> None:
+    section = tables.section(tables.ROUNDS.read_text(), heading)
+
+    assert section is not None
+    assert tables.parts(section)[2] == table()
 
 
 # --- JSON ----------------------------------------------------------------------------------
@@ -412,6 +431,7 @@ def documents(home: Path) -> dict[str, Any]:
         found["taskgraph"] = run("taskgraph")
         found["need-user"] = run("need-user", "add", "--reason", "x", "--ask", "y")
         found["need-user notify"] = run("need-user", "notify")
+        found |= rounds_and_schedules(run)
         found["config list"] = run("config", "list")
         found["config get"] = run("config", "get", "language")
         found["hooks install"] = run("hooks", "install")
@@ -425,6 +445,18 @@ def documents(home: Path) -> dict[str, Any]:
     found["uninstall"] = run("uninstall")
     found["demo"] = run("demo")
     return found
+
+
+def rounds_and_schedules(run: "Callable[..., Any]") -> dict[str, Any]:
+    """What the commands for rounds print; there is a project by now."""
+    systemd = ("--with", "systemd", "--print")
+    return {
+        "wake": run("wake", "--dry-run"),
+        "schedule list": run("schedule", "list"),
+        "schedule install": run("schedule", "install", *systemd),
+        "schedule remove": run("schedule", "remove"),
+        "schedule pause": run("schedule", "pause"),
+    }
 
 
 def test_each_json_document_has_the_keys_of_the_page(tmp_path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.projects import make_project
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.runtime import Runtime
 
@@ -48,7 +49,7 @@ OPEN_TO_ALL = {"errors", "__init__"}
 # No I/O, clock, randomness or environment comes with these.
 CORE_STDLIB = set(
     "_json __future__ base64 binascii collections dataclasses datetime difflib enum functools"
-    " hashlib itertools json math operator re string types typing unicodedata zlib".split()
+    " hashlib itertools json math operator re shlex string types typing unicodedata zlib".split()
 )
 CORE_CALLS = {"open", "print", "input", "breakpoint"}
 CLOCK_READS = {"now", "utcnow", "today"}  # of datetime, which is allowed for its arithmetic
@@ -378,3 +379,42 @@ def test_a_tick_that_delivers_loads_no_module_that_it_can_do_without(tmp_path: P
 
     assert "vyane_cli.core.settling" in loaded
     assert not loaded & set(TICK_MAY_NOT_LOAD)
+    assert not [name for name in loaded if name.rpartition(".")[2] in OF_PROJECTS]
+
+
+OF_PROJECTS = ("supervise", "notices", "projections", "ledger", "projects", "goals", "rounds")
+
+
+def test_a_tick_beside_a_project_without_news_loads_nothing_that_starts_or_stores(
+    tmp_path: Path,
+) -> None:
+    """The books, and how to read them; not what looks at processes or writes mail."""
+    program = (
+        "import os, sys; sys.path.insert(0, sys.argv.pop(1)); os._exit = lambda status: None\n"
+        "from vyane_cli.hook import main; main(sys.argv[1:])\n"
+        "sys.stderr.write(' '.join(sorted(sys.modules)))"
+    )
+    session = {"session_id": "s-1", "cwd": str(tmp_path), "prompt_id": "p-1"}
+    environ = {"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PID": str(os.getpid())}
+    home = tmp_path / "vyane"
+    home.mkdir()
+    loaded: set[str] = set()
+    for event in ("SessionStart", "UserPromptSubmit", "Stop", "UserPromptSubmit", "Stop"):
+        words = [sys.executable, "-I", "-S", "-c", program, str(PACKAGE.parent), "tick"]
+        run = subprocess.run(
+            [*words, "--home", str(home)],
+            input=json.dumps({**session, "hook_event_name": event, "prompt": "go on"}),
+            capture_output=True,
+            text=True,
+            env=environ,
+            check=True,
+        )
+        loaded = set(run.stderr.split())
+        if event == "SessionStart":
+            worker = next((home / "current").iterdir()).name
+            make_project(Runtime(str(home), environ={}), worker, str(tmp_path))
+
+    assert "vyane_cli.operations.supervise" in loaded
+    assert (home / "projects" / "p" / "TO_MAIN.md").exists()
+    assert not loaded & set(TICK_MAY_NOT_LOAD)
+    assert not loaded & {f"vyane_cli.operations.{n}" for n in ("storing", "spawn", "liveness")}

@@ -61,6 +61,8 @@ COMMANDS: dict[str, Verb] = {
     "bindings": Verb("bindings", PLACES),
     "route": Verb("route", PLACES),
     "mirror": Verb("mirror", PLACES),
+    "wake": Verb("wake", PROJECTS),
+    "schedule": Verb("schedule", PROJECTS),
     "init": Verb("init", SETUP),
     "hooks": Verb("hooks", SETUP),
     "doctor": Verb("doctor", SETUP),

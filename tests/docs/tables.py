@@ -13,8 +13,12 @@ from typing import Any
 from docs import pages
 from vyane_cli.channels import ADAPTERS
 from vyane_cli.core.config import CHANNEL_KEYS, KEYS, Key
+from vyane_cli.core.gating import NOTICE_GATES
+from vyane_cli.core.notices import THROTTLES
+from vyane_cli.core.rounds import ACTIONS, MATRIX
 
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
+ROUNDS = pages.ROOT / "docs" / "explanation" / "gating.md"
 CONFIG = pages.ROOT / "docs" / "reference" / "config.md"
 
 
@@ -67,6 +71,22 @@ def settings(keys: Mapping[str, Key] = KEYS) -> list[str]:
     return ["| key | default | least, or one of | meaning |", "| --- | --- | --- | --- |", *rows]
 
 
+def matrix() -> list[str]:
+    """The lines of the matrix of a round."""
+    rows = []
+    for row in MATRIX:
+        when = "; ".join(f"{name} {' or '.join(values)}" for name, values in row.when.items())
+        cells = (f"`{row.cell}`", f"`{row.reason}`", when, f"`{ACTIONS[row.cell]}`", row.doc)
+        rows.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+    return ["| cell | reason | when | action | |", "| --- | --- | --- | --- | --- |", *rows]
+
+
+def throttles() -> list[str]:
+    """The lines of the throttles of notices."""
+    rows = [f"| `{gate}` | {THROTTLES[gate]} |" for gate in NOTICE_GATES]
+    return ["| throttle | lets a notice through when |", "| --- | --- |", *rows]
+
+
 def first_words(about: Mapping[str, Any]) -> str:
     """The first paragraph of a command's help, on one line."""
     return " ".join(about["help"].split("\n\n")[0].split())
@@ -106,3 +126,5 @@ if __name__ == "__main__":
     put(CONFIG, "Every channel", None, settings(CHANNEL_KEYS))
     for name, adapter in ADAPTERS.items():
         put(CONFIG, f"The `{name}` channel", None, settings(adapter.SETTINGS))
+    put(ROUNDS, "The matrix of a round", None, matrix())
+    put(ROUNDS, "The throttles of notices", None, throttles())

@@ -1,15 +1,18 @@
 """`vyane status`: everything at a glance."""
 
+from typing import Any
+
 import typer
 
 from vyane_cli.commands.state import state_of
+from vyane_cli.commands.wake import in_words
 from vyane_cli.commands.workers import show_workers
 from vyane_cli.operations.overview import overview as look_over
-from vyane_cli.render.human import Screen, ago, safe
+from vyane_cli.render.human import Screen, ago, clock_time, safe
 
 
 def command(context: typer.Context) -> None:
-    """Who is there, what waits, and what you are needed for."""
+    """Who is there, what waits, how projects stand, and what you are needed for."""
     overview(context)
 
 
@@ -29,6 +32,9 @@ def overview(context: typer.Context) -> None:
             screen.say("`vyane demo` shows what it does, `vyane --help` lists the commands.", "dim")
             return
         show_workers(screen, seen["workers"])
+        for project in seen["projects"]:
+            screen.say("")
+            show_project(screen, project)
         if seen["pending"]:
             screen.say("")
             old = ago(seen["oldest_pending_at"])
@@ -39,3 +45,24 @@ def overview(context: typer.Context) -> None:
             screen.say(f"{seen['quarantined']} damaged pieces are set aside: vyane doctor", "red")
 
     state.show(seen, human)
+
+
+def show_project(screen: Screen, seen: "dict[str, Any]") -> None:
+    """One project: its goal, its ledger, and what the next round would do and why."""
+    title = f" — {safe(seen['title'])}" if seen["title"] else ""
+    screen.say(f"{safe(seen['project'])}: goal {seen['goal']}{title}", "bold")
+    counts = ", ".join(f"{count} {name}" for name, count in seen["tasks"].items() if count)
+    screen.say(f"  tasks: {counts or 'none'}; main: {safe(seen['main'] or 'none is declared')}")
+    for task in seen["shown"]:
+        why = f": {task['reason']}" if task["reason"] else ""
+        line = f"  {task['status']}: {safe(task['id'])} {safe(task['title'])}{safe(why)}"
+        screen.say(line, "red" if task["status"] == "blocked" else "")
+    coming = seen["next"]
+    timer = any(one["timer"] for one in seen["schedules"])
+    when = f"next round {clock_time(coming['at'])}" if coming["at"] else "next round"
+    when = "A and B are paused; a round by hand" if coming["paused"] else when
+    when = when if timer or coming["paused"] else "no timer runs rounds; one by hand"
+    what = in_words(coming["action"], coming["would"] or "")
+    screen.say(f"  {when}: {safe(what)} ({coming['cell']}, {coming['reason']})")
+    if seen["problem"]:
+        screen.say(f"  {safe(seen['problem'])}", "red")

@@ -54,6 +54,13 @@ KEYS: Mapping[str, Key] = {
                               "and has not reported, in seconds.", minimum=60),
     "notify.urls": Key([], "Where you are notified of what you are needed for, as addresses of "
                        "apprise's; `VYANE_NOTIFY_URLS` comes before it.", secret=True),
+    "notices.stall_after_s": Key(900, "How long nothing of a project moves before its main worker "
+                                 "is told of a stall, in seconds.", minimum=1),
+    "wake.runtime": Key("claude", "The runtime by which a round starts a worker."),
+    "wake.start_wait_s": Key(60, "How long a round waits for the worker that it started to "
+                             "register, in seconds.", minimum=1),
+    "wake.attempts": Key(3, "Most starts of one task whose workers were killed before they "
+                         "reported; beyond it a person is called.", minimum=1),
     "gc.keep_ended_days": Key(30, "How long an ended worker stays in the registry, in days.",
                               minimum=0),
     "locks.wait_s": Key(5, "How long a command waits for a lock, in seconds. Hooks wait 0.8.",

@@ -12,6 +12,10 @@ from vyane_cli.core.mailbox import Head
 from vyane_cli.core.messages import Kind, Lane, Message, Position
 from vyane_cli.core.values import NamedTuple, StrEnum
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.core.notices import Telling
+
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
@@ -70,6 +74,8 @@ class Gate(StrEnum):
     TARGET_BUSY = "target-busy"
     TOO_SOON = "too-soon"
     RATE_GUARD = "rate-guard"
+    SAME_ITEM = "same-item"  # of notices
+    TRUE_STALL = "true-stall"  # of notices
 
 
 # fmt: off
@@ -80,6 +86,16 @@ GATES: Mapping[Lane, tuple[Gate, ...]] = {
     Lane.QUIET:   (),  # never starts
 }
 # fmt: on
+
+NOTICE_GATES = (
+    Gate.RATE_GUARD,
+    Gate.SINGLE_ITEM,
+    Gate.TARGET_BUSY,
+    Gate.SAME_ITEM,
+    Gate.TOO_SOON,
+    Gate.TRUE_STALL,
+)
+"""What vyane's own notices to a main worker pass, before one becomes a message."""
 
 
 class Limits(NamedTuple):
@@ -100,6 +116,8 @@ class Readings(NamedTuple):
     liveness: Liveness
     boot_ms: int
     limits: Limits = Limits()
+    notice: Telling | None = None
+    """Beside the target, when vyane itself has something to tell it."""
 
 
 class Decision(NamedTuple):
@@ -142,10 +160,22 @@ def ask_fence(message: Message, takeover: str) -> Decision | None:
     return None
 
 
+def decide_notice(readings: Readings) -> Decision:
+    """Whether a notice may become a message of its target now. A refused one stays where it is."""
+    for gate in NOTICE_GATES:
+        refusal = ask(gate, readings)
+        if refusal is not None:
+            return refusal
+    return Decision(Verdict.START, "notice", None, _seen(readings))
+
+
 def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | None:
     """None when the gate is open, else the refusal with the reading behind it."""
     head, limits, now = readings.head, readings.limits, readings.boot_ms
+    notice = readings.notice
     match gate:
+        case Gate.SINGLE_ITEM if notice is not None and notice.waiting:
+            return Decision(Verdict.HOLD, gate, None, {"unread_notice": notice.waiting})
         case Gate.SINGLE_ITEM if head.handshake is not None:
             seen: dict[str, object] = {
                 "open_start": head.handshake.id,
@@ -156,8 +186,16 @@ def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | 
             return Decision(Verdict.HOLD, gate, left, {**seen, "for_s": _seconds(waited)})
         case Gate.TARGET_BUSY if not at_stop and readings.liveness is not Liveness.IDLE:
             return Decision(Verdict.HOLD, gate, None, {"liveness": str(readings.liveness)})
-        case Gate.TOO_SOON if head.normal_ms is not None:
-            age = age_ms(head.normal_ms, now)
+        case Gate.SAME_ITEM if notice is not None and notice.digest == notice.told_digest:
+            return Decision(Verdict.HOLD, gate, None, {"digest": notice.digest})
+        case Gate.TRUE_STALL if notice is not None and notice.stall_ms is not None:
+            if notice.stall_ms < notice.stall_after_ms:
+                seen = {"stalled_for_s": _seconds(notice.stall_ms)}
+                return Decision(Verdict.HOLD, gate, notice.stall_after_ms - notice.stall_ms, seen)
+        case Gate.TOO_SOON:
+            starts = (head.normal_ms, notice.told_ms if notice is not None else None)
+            ages = [age_ms(ms, now) for ms in starts if ms is not None]
+            age = min((age for age in ages if age is not None), default=None)
             if age is not None and age < limits.too_soon_ms:
                 seen = {"last_start_s_ago": _seconds(age), "minimum_s": limits.too_soon_ms // 1000}
                 return Decision(Verdict.HOLD, gate, limits.too_soon_ms - age, seen)

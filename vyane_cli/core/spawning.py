@@ -64,6 +64,12 @@ class Order(NamedTuple):
     """The branch of a git work tree of its own."""
     tmux: str = ""
     """A Place: the interactive program, for a person to look in. Empty: detached."""
+    task: str = ""
+    """Of a project's ledger."""
+    project: str = ""
+    """The project that the child is declared to belong to; else it belongs to its parent's."""
+    worker: str = ""
+    """The id that the child shall have: of a claim. Else a fresh one."""
 
 
 class Fresh(NamedTuple):
@@ -145,6 +151,7 @@ def plan_spawn(
         dispatch_id=fresh.dispatch,
         independent=order.independent,
         group=order.group or None,
+        project=order.project or None,
         cwd=order.cwd,
         created_at=fresh.at,
     )
@@ -167,6 +174,8 @@ def plan_spawn(
     payload: dict[str, Any] = {"prompt": order.prompt, LAUNCHED: True}
     if context:
         payload["inherited_context"] = context
+    if order.task:
+        payload["task"] = order.task
     dispatch = Message(
         fresh.dispatch,
         fresh.at,

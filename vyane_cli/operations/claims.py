@@ -8,9 +8,11 @@ and that worker's liveness speaks for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from vyane_cli.core import ids
+from vyane_cli.core.books import Books
 from vyane_cli.core.claims import Claim, is_held
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.queue import startable
@@ -32,9 +34,22 @@ class Claimed(NamedTuple):
     claim: Claim
 
 
-def claim_head(runtime: Runtime, project: str, round_id: str) -> Claimed | None:
+Choose = Callable[[Books, frozenset[str]], Task | None]
+"""The task to start, of these books and beside the tasks that are held."""
+
+
+def _first(books: Books, held: frozenset[str]) -> Task | None:
+    assert books.ledger is not None
+    assert books.graph is not None
+    return next(iter(startable(books.ledger, books.graph, held)), None)
+
+
+def claim_head(
+    runtime: Runtime, project: str, round_id: str, choose: Choose = _first
+) -> Claimed | None:
     """Take the first task that may start; None when there is none. On disk when this returns.
 
+    `choose` may prefer another: it is asked under the ledger's lock.
     CorruptStateError when ledger or graph cannot be read: then nothing is taken.
     """
     layout = runtime.layout
@@ -43,14 +58,14 @@ def claim_head(runtime: Runtime, project: str, round_id: str) -> Claimed | None:
         assert books.ledger is not None
         assert books.graph is not None
         held = sweep(runtime, project)
-        ready = startable(books.ledger, books.graph, held)
-        if not ready:
+        task = choose(books, held)
+        if task is None:
             return None
         at = runtime.clock().at
         worker = ids.worker_id(runtime.entropy(6))
-        claim = Claim(ready[0].id, worker, round_id, at, at, runtime.me())
+        claim = Claim(task.id, worker, round_id, at, at, runtime.me())
         claims.take(layout, project, claim)
-        return Claimed(ready[0], claim)
+        return Claimed(task, claim)
 
 
 def sweep(runtime: Runtime, project: str) -> frozenset[str]:

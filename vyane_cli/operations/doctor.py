@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.checks import installation, machine, places, sessions, state, thresholds
+from vyane_cli.operations.checks import (
+    installation,
+    machine,
+    places,
+    rounds,
+    sessions,
+    state,
+    thresholds,
+)
 from vyane_cli.operations.checks.subject import Finding, Subject
 from vyane_cli.operations.hooks import HostSettings
 from vyane_cli.runtime import Runtime
@@ -40,6 +48,9 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "markers":            sessions.marker_files,
     "names":              state.names,
     "need_user_page":     state.need_user_page,
+    "throttles":          rounds.throttles,
+    "schedule_timers":    rounds.schedule_timers,
+    "rounds":             rounds.rounds,
     "spool":              state.spool,
     "hook_log":           state.hook_log,
 }

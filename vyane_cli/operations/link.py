@@ -43,7 +43,7 @@ def link_child(
             raise ConflictError(f"{order.name} is a worker already", hint="choose another name")
         clock = runtime.clock()
         fresh = Fresh(
-            _free_id(runtime, workers),
+            order.worker or _free_id(runtime, workers),
             logical_session_id(runtime.entropy(6)),
             runtime.new_id(clock.now_ms),
             runtime.entropy(16).hex(),

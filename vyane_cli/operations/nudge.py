@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 MOST_OVERDUE = 3
+MOST_BY_ROUND = 1_000
 AGAIN_MS = 60_000
 """An overdue worker is rung at most once in this time."""
 PATIENCE_S = 0.05
@@ -65,3 +66,13 @@ def nudge_overdue(runtime: "Runtime", own: str, clock: Clock) -> None:
             nudge(runtime, worker, clock)
     except VyaneError:
         return
+
+
+def nudge_all(runtime: "Runtime") -> int:
+    """Ring for every worker whose mail is overdue: a round does it, after its matrix."""
+    clock = runtime.clock()
+    try:
+        found = markers.overdue(runtime.layout, clock.now_ms, 0, MOST_BY_ROUND)
+        return sum(nudge(runtime, worker, clock) for worker in found)
+    except VyaneError:
+        return 0

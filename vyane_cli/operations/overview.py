@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from vyane_cli.operations.liveness import list_workers
+from vyane_cli.operations.standing import list_standings
 from vyane_cli.store import needs, quarantine
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ def overview(runtime: "Runtime") -> dict[str, Any]:
         "oldest_pending_at": min(
             (w["oldest_pending_at"] for w in workers if w["oldest_pending_at"]), default=None
         ),
+        "projects": list_standings(runtime) if os.path.isdir(layout.projects) else [],
         "need_user": needs.listing(layout) if there else [],
         "quarantined": len(quarantine.listing(layout.root)) if there else 0,
     }

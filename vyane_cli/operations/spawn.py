@@ -54,8 +54,12 @@ def spawn_child(runtime: "Runtime", order: Order) -> Spawned:
         check_name(order.name)
     if not os.path.isdir(order.cwd):
         raise InvalidInputError("cwd", order.cwd, "a folder")
+    return start_child(runtime, order, find_parent(runtime, order.parent))
+
+
+def start_child(runtime: "Runtime", order: Order, parent_id: str) -> Spawned:
+    """The same for a checked order and a known parent."""
     child_runtime = find_runtime(order.runtime, runtime.config.runtimes)
-    parent_id = find_parent(runtime, order.parent)
     if order.tmux:
         _check_interactive(order, child_runtime)
         check_place(order.tmux, runtime.environ)

@@ -9,6 +9,7 @@ from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import render_message
 from vyane_cli.core.messages import FromKind, Kind, Message, Relation, ToKind
 from vyane_cli.core.turns import Clock
+from vyane_cli.core.workers import Worker
 from vyane_cli.errors import DurabilityUnknownError, StorageError, VyaneError
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import Speaker
@@ -34,6 +35,15 @@ class Target(NamedTuple):
     name: str = ""
 
 
+def target_of(runtime: "Runtime", worker: Worker) -> Target:
+    """The inbox of a worker."""
+    path = runtime.layout.inbox(worker.id)
+    logical = worker.logical_session_id
+    return Target(
+        ToKind.WORKER, worker.id, path, worker.id, logical, lock=worker.id, name=worker.name
+    )
+
+
 def store(
     runtime: "Runtime", target: Target, message: Message, clock: Clock, *, noted: bool = False
 ) -> None:
@@ -44,7 +54,6 @@ def store(
     target's timeline first: a crash in between leaves a fact that names a message which was not
     sent; `noted`: it is there already. DurabilityUnknownError carries the id.
     """
-    layout = runtime.layout
     locks = [(LockKind.INBOX, target.lock)]
     known = target.worker and target.logical_session and not noted
     fact = fact_of(message) if known else None
@@ -52,25 +61,31 @@ def store(
         locks.append((LockKind.TIMELINE, target.logical_session))
     try:
         with runtime.held(*locks):
-            session = ""
             if fact is not None:
                 append_fact(runtime, target.worker, target.logical_session, *fact, clock)
-            if target.worker:
-                session = markers.announce(
-                    layout,
-                    target.worker,
-                    control=message.interrupts,
-                    startable=message.startable,
-                )
-            try:
-                inbox.append(target.path, layout.root, message, clock)
-            except DurabilityUnknownError:  # it is there, and will be delivered
-                _ring(runtime, target, message, session, clock)
-                raise
-            _ring(runtime, target, message, session, clock)
+            store_held(runtime, target, message, clock)
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
+
+
+def store_held(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
+    """The same for a caller that holds the inbox's lock, of a message that is no order."""
+    layout = runtime.layout
+    session = ""
+    if target.worker:
+        session = markers.announce(
+            layout,
+            target.worker,
+            control=message.interrupts,
+            startable=message.startable,
+        )
+    try:
+        inbox.append(target.path, layout.root, message, clock)
+    except DurabilityUnknownError:  # it is there, and will be delivered
+        _ring(runtime, target, message, session, clock)
+        raise
+    _ring(runtime, target, message, session, clock)
 
 
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:

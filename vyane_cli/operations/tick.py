@@ -71,8 +71,7 @@ def tick(
             shown = False
     if plan.showing is not None:
         desk.settle(plan.showing, shown=shown)
-    _afterwards(runtime, session, call, plan, deadline)
-    return plan
+    return _afterwards(runtime, session, call, plan, deadline)
 
 
 def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
@@ -385,7 +384,7 @@ def _afterwards(
     call: HookCall,
     plan: TickPlan,
     deadline: "Deadline",
-) -> None:
+) -> TickPlan:
     """What may be late: the session's end, notices, bounces, and other sessions' overdue mail."""
     layout, clock = runtime.layout, runtime.clock()
     _beat(runtime, session)
@@ -407,8 +406,35 @@ def _afterwards(
 
             settle_at_end(runtime, session)
     tell(runtime, session, plan, deadline)
+    if os.path.isdir(layout.projects):
+        plan = _supervise(runtime, session, call, plan, deadline)
     if call.event is not Event.SESSION_END:
         nudge_overdue(runtime, session.worker, clock)
+    return plan
+
+
+def _supervise(
+    runtime: "Runtime",
+    session: HostSession,
+    call: HookCall,
+    plan: TickPlan,
+    deadline: "Deadline",
+) -> TickPlan:
+    """What the session's project needs. A watch of its main worker sleeps until a notice is due."""
+    from vyane_cli.operations.supervise import supervise
+
+    try:
+        outcome = supervise(runtime, session.worker, call, deadline)
+    except VyaneError as error:
+        if isinstance(error, CorruptStateError):
+            key = f"damaged:{error.path}"
+            call_person(runtime, key, error.message, deadline=deadline, ask=error.hint)
+        return plan  # the next tick of the project does it
+    waits = outcome is not None and outcome.waits_ms is not None
+    ours = outcome is not None and outcome.project.main == session.worker
+    watching = call.event in (Event.FILE_CHANGED, Event.IDLE) and call.rewake and call.attended
+    sleeps = waits and ours and watching and plan.showing is None
+    return plan._replace(sleeps=True) if sleeps else plan
 
 
 def tell(runtime: "Runtime", session: HostSession, plan: TickPlan, deadline: "Deadline") -> None:

@@ -9,8 +9,10 @@ A claim that cannot be read counts as held: it is no licence for a second start.
 
 from __future__ import annotations
 
+import os
+
 from vyane_cli.core.claims import Claim, parse_claim, render_claim
-from vyane_cli.errors import ConflictError
+from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
 from vyane_cli.store.registry import listdir
@@ -29,6 +31,21 @@ def listing(layout: Layout, project: str) -> tuple[str, ...]:
         for name in names
         if name.endswith(".json") and not name.startswith(".")
     )
+
+
+def stale(layout: Layout, project: str, task: str) -> tuple[Claim, ...]:
+    """The claims of a task that were freed, in no order. One that cannot be read is passed over."""
+    folder = layout("projects", project, "claims-stale")
+    found = []
+    for name in listdir(folder):
+        if name.startswith(f"{task}-") and name.endswith(".json"):
+            try:
+                claim = document.load_as(os.path.join(folder, name), parse_claim, "claim")
+            except CorruptStateError:
+                continue
+            if claim is not None and claim.task == task:
+                found.append(claim)
+    return tuple(found)
 
 
 def take(layout: Layout, project: str, claim: Claim) -> None:

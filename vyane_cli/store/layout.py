@@ -213,6 +213,11 @@ class Layout:
         return self("messages", "blobs", safe("blob", digest) + ".txt")
 
     # projects
+    @property
+    def projects(self) -> str:
+        """`projects/`: without it a tick loads nothing of projects."""
+        return self("projects")
+
     def project(self, name: str) -> str:
         """`projects/{name}/project.json`: its folder and its main worker."""
         return self("projects", safe("project", name), "project.json")
@@ -242,6 +247,38 @@ class Layout:
         folder = self("projects", safe("project", project), "claims-stale")
         return os.path.join(folder, safe("claim", name) + ".json")
 
+    def notices(self, project: str) -> str:
+        """`projects/{name}/notices.json`: what the main worker was told."""
+        return self("projects", safe("project", project), "notices.json")
+
+    def deliveries(self, project: str) -> str:
+        """`projects/{name}/deliveries.jsonl`: each notice that was told or refused, and why."""
+        return self("projects", safe("project", project), "deliveries.jsonl")
+
+    def to_main(self, project: str) -> str:
+        """`projects/{name}/TO_MAIN.md`: how the project stands, for its main worker."""
+        return self("projects", safe("project", project), "TO_MAIN.md")
+
+    def blocked(self, project: str) -> str:
+        """`projects/{name}/blocked.json`: the tasks that wait for somebody."""
+        return self("projects", safe("project", project), "blocked.json")
+
+    def gaps(self, project: str) -> str:
+        """`projects/{name}/gaps.jsonl`: what rounds found missing."""
+        return self("projects", safe("project", project), "gaps.jsonl")
+
+    def rounds(self, project: str) -> str:
+        """`projects/{name}/rounds.jsonl`: each round's cell, and what it did."""
+        return self("projects", safe("project", project), "rounds.jsonl")
+
+    def schedules(self, project: str) -> str:
+        """`projects/{name}/schedules.json`: when rounds run, and whether they are paused."""
+        return self("projects", safe("project", project), "schedules.json")
+
+    def domain(self, project: str) -> str:
+        """`projects/{name}/domain.lock`: held by the round that is at work. Never removed."""
+        return self("projects", safe("project", project), "domain.lock")
+
     # the rest
     @property
     def locks(self) -> str:
@@ -266,6 +303,11 @@ class Layout:
     def log(self) -> str:
         """`log/hook.log`: errors that a hook swallowed."""
         return self("log", "hook.log")
+
+    @property
+    def round_log(self) -> str:
+        """`log/rounds.log`: what rounds that a timer ran said as errors."""
+        return self("log", "rounds.log")
 
     @property
     def guard(self) -> str:

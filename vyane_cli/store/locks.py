@@ -36,10 +36,13 @@ class Kind(IntEnum):
     QUEUE = 9
     LEDGER = 10
     BINDINGS = 11
+    NOTICES = 12
+    SCHEDULES = 13
 
 
 STRIPES = {
     Kind.MIRROR: 4, Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8, Kind.LEDGER: 8,
+    Kind.NOTICES: 8,
 }  # fmt: skip
 
 
@@ -91,6 +94,32 @@ class held:  # noqa: N801  reads as what a `with` says
         """Give each up, in the reverse order."""
         while self.taken:
             _release(self.taken.pop())
+
+
+def take_now(path: str) -> object | None:
+    """The lock on a file of its own, without waiting; None when somebody has it."""
+    try:
+        import fcntl
+    except ImportError:
+        try:
+            return _take_by_filelock(path, Deadline(0))
+        except LockTimeoutError:
+            return None
+    fd = _open(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    except OSError as error:
+        os.close(fd)
+        raise StorageError(path, error) from error
+    return fd
+
+
+def give_back(lock: object) -> None:
+    """Give up a lock of `take_now`. The file stays."""
+    _release(lock)
 
 
 def _take(path: str, deadline: Deadline) -> object:

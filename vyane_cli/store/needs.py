@@ -91,6 +91,15 @@ def listing(layout: Layout) -> list[dict[str, Any]]:
     return _read(layout)[0]
 
 
+def was_resolved(layout: Layout, key: str) -> bool:
+    """Whether an entry with this key was open, and is not any more."""
+    seen = False
+    for line in journal.read(layout.need_user):
+        if line.record is not None and line.record.get("key") == key:
+            seen = line.record.get("op") != "open"
+    return seen
+
+
 def project_page(layout: Layout) -> None:
     """Make the page that people read anew."""
     text = page(listing(layout)).encode("utf-8", "replace")

@@ -1,0 +1,289 @@
+"""A project on a simulated machine: its main session, its ledger, and workers that rounds start.
+
+Workers and their launchers are processes of a table, so that hundreds cost nothing and a test says
+when one dies. Everything else is the real thing: files, locks, rounds, ticks.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.simulated import Host, World, machine
+from vyane_cli.core import ledger as changes
+from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
+from vyane_cli.core.mailbox import Process
+from vyane_cli.core.projects import Project
+from vyane_cli.core.tasks import Change, Ledger, Task, TaskStatus
+from vyane_cli.hosts import generic
+from vyane_cli.operations import claims as claiming
+from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.results import settle_exit
+from vyane_cli.operations.tick import tick
+from vyane_cli.operations.wake import Round, wake
+from vyane_cli.runtime import Runtime
+from vyane_cli.store import (
+    claims,
+    files,
+    journal,
+    launches,
+    ledger,
+    locks,
+    needs,
+    processes,
+    projects,
+    registry,
+)
+
+NAME = "p"
+RUNTIME = '\n[wake]\nruntime = "sh"\n[runtimes.sh]\nspawn = ["sh", "-c", "exit 0"]\n'
+
+
+@dataclass
+class Table:
+    """The processes that workers have here."""
+
+    alive: set[int] = field(default_factory=set)
+    last: int = 0
+
+    def start(self) -> Process:
+        self.last += 1
+        self.alive.add(self.last)
+        return Process("sim", "sim", self.last, 1)
+
+    def kill(self, process: Process | None) -> None:
+        if process is not None:
+            self.alive.discard(process.pid)
+
+
+@dataclass
+class Scene:
+    """One project, seen from outside."""
+
+    world: World
+    main: Host
+    table: Table
+    project: Project
+    registers: bool = True
+    """Whether the workers that are started come to register."""
+    started: list[tuple[str, str]] = field(default_factory=list)
+    """(task, worker) of each start, in order."""
+    pids: dict[str, int] = field(default_factory=dict)
+    """The process of each worker that registered."""
+    shown: list[str] = field(default_factory=list)
+    """What the main session was told by vyane itself."""
+    rung: tuple[int, int] = (0, 0)
+
+    @property
+    def layout(self) -> Any:
+        return self.world.layout
+
+    # ---------------------------------------------------------------- the ledger
+
+    def books(self) -> Any:
+        return ledger.read(self.layout, NAME)
+
+    def task(self, task_id: str) -> Task:
+        found = self.books().ledger.get(task_id)
+        assert found is not None
+        return found
+
+    def change(self, make: Callable[[Ledger, Any, float], Ledger]) -> None:
+        with self.world.held((locks.Kind.LEDGER, NAME)):
+            before = ledger.stamp(self.layout.tasks(NAME))
+            books = ledger.load(self.layout, NAME)
+            assert books.ledger is not None
+            after = make(books.ledger, books.graph, self.world.clock().at)
+            ledger.save_ledger(self.layout, NAME, after, before)
+
+    def add(self, title: str = "do it", **more: Any) -> str:
+        made: list[Task] = []
+
+        def one_more(known: Ledger, graph: Any, at: float) -> Ledger:
+            after, task = changes.add(known, Task("", title, **more), at)
+            made.append(task)
+            return after
+
+        self.change(one_more)
+        return made[0].id
+
+    def report(self, task_id: str, status: str, worker: str = "", **more: str) -> None:
+        """As `vyane task report` does: the ledger, and the claim of the task."""
+        if status == "done" and not more:
+            more = {"no_artifact_reason": "a test"}
+        change = Change(TaskStatus(status), worker=worker, **more)
+        self.change(lambda known, graph, at: changes.transition(known, graph, task_id, change, at))
+        with self.world.held((locks.Kind.LEDGER, NAME)):
+            claim = claims.load(self.layout, NAME, task_id)
+            if claim is not None and status != "running":
+                claims.free(self.layout, NAME, claim)
+
+    def goal(self, change: Callable[[Goal], Goal]) -> None:
+        path = self.layout.goal(NAME)
+        known = self.books().goal
+        ledger.save_goal(self.layout, NAME, change(known), ledger.stamp(path))
+
+    def ask_for(self, *names: str) -> None:
+        at = self.world.clock().at
+        self.goal(lambda before: new_goal(before, "ship it", names, at))
+
+    def accept(self, name: str) -> None:
+        at = self.world.clock().at
+        self.goal(lambda before: accept(before, name, Acceptance.PASS, "ann", at))
+
+    # ---------------------------------------------------------------- rounds and workers
+
+    def wake(self, schedule: str = "A", **more: Any) -> Round:
+        self.world.environ = {"PATH": "/usr/bin:/bin"}
+        return wake(self.world, self.project, schedule, **{"dry_run": False, **more})
+
+    def cell(self, schedule: str = "A", **more: Any) -> str:
+        made = self.wake(schedule, **more)
+        return f"{made.verdict.cell}/{made.verdict.reason}"
+
+    def launch(self, worker: str) -> None:
+        """What the launcher of a worker without hooks does first."""
+        found = launches.load(self.layout, worker)
+        assert found is not None
+        task = next(
+            c.task for t in claims.listing(self.layout, NAME)
+            if (c := claims.load(self.layout, NAME, t)) is not None and c.worker == worker
+        )  # fmt: skip
+        self.started.append((task, worker))
+        if not self.registers:
+            return
+        launch = found._replace(launcher=self.table.start(), process=self.table.start())
+        launches.save(self.layout, launch)
+        assert launch.process is not None
+        self.pids[worker] = launch.process.pid
+        call = HookCall(
+            "generic", Event.CALL, "launch", launch.session, attended=False, cwd=launch.cwd,
+            process=launch.process, worker=worker,
+        )  # fmt: skip
+        tick(self.world, call, generic, lambda reply: None, locks.Deadline(10), rerun=True)
+
+    def end(self, worker: str, status: int = 0) -> None:
+        """The program of a worker ends, and its launcher says so."""
+        launch = launches.load(self.layout, worker)
+        assert launch is not None
+        self.table.kill(launch.process)
+        ended = launch._replace(exit_status=status, ended_at=self.world.clock().at)
+        launches.save(self.layout, ended)
+        settle_exit(self.world, ended, status)
+        self.table.kill(launch.launcher)
+
+    def crash(self, worker: str) -> None:
+        """The machine takes the worker and its launcher away, without a word."""
+        launch = launches.load(self.layout, worker)
+        assert launch is not None
+        self.table.kill(launch.process)
+        self.table.kill(launch.launcher)
+
+    def alive(self) -> list[str]:
+        """The workers whose process is there."""
+        return [worker for worker, pid in self.pids.items() if pid in self.table.alive]
+
+    def worker(self, worker: str) -> Any:
+        return registry.Registry(self.layout).workers[worker]
+
+    def needs(self) -> list[str]:
+        """What a person is called for: keys."""
+        return [entry["key"] for entry in needs.listing(self.layout)]
+
+    def resolve(self, key: str) -> None:
+        needs.resolve(self.layout, [key], "ann", self.world.clock(), locks.Deadline(10))
+
+    def held(self) -> frozenset[str]:
+        return claiming.held_tasks(self.world, NAME)
+
+    # ---------------------------------------------------------------- the main session
+
+    def pump(self) -> None:
+        """What the host does by itself: it sees its wake file change, and takes what it is told."""
+        for _ in range(50):
+            if self.rings() == self.rung:
+                return
+            self.rung = self.rings()
+            self.read(self.main.watch())
+        raise AssertionError("the main session is woken without end")
+
+    def rings(self) -> tuple[int, int]:
+        import os
+
+        found = os.stat(self.layout.wake(self.main.session))
+        return found.st_mtime_ns, found.st_size
+
+    def read(self, seen: Any) -> None:
+        """A wake becomes a turn, which goes on and ends."""
+        if not seen.reply.wake:
+            return
+        self.note(seen.reply.wake)
+        self.main.woken(seen.reply.wake)
+        self.world.pass_s(1)
+        self.note(self.main.batch().reply.context)
+        self.world.pass_s(1)
+        stopped = self.main.stop()
+        while stopped.reply.context:
+            self.note(stopped.reply.context)
+            self.world.pass_s(1)
+            stopped = self.main.stop(stop_hook_active=True)
+
+    def note(self, text: str) -> None:
+        if "Message from external vyane" in text:
+            self.shown.append(text)
+
+    def look_again(self) -> None:
+        """The sleeper of the main session, or another session's tick, comes round."""
+        self.read(self.main.watch())
+        self.pump()
+
+    def log(self, name: str) -> list[dict[str, Any]]:
+        """The records of a journal of the project."""
+        path = self.layout("projects", NAME, name)
+        return [dict(line.record) for line in journal.read(path) if line.record is not None]
+
+    def told(self) -> list[dict[str, Any]]:
+        """The notices that became messages."""
+        return [one for one in self.log("deliveries.jsonl") if one["outcome"] == "told"]
+
+
+def make_project(world: Runtime, main: str, folder: str) -> Project:
+    """A project with empty books."""
+    files.make_directories(world.layout("projects", NAME))
+    ledger.make_files(world.layout, NAME)
+    project = Project(NAME, folder, main, created_at=world.clock().at)
+    projects.save(world.layout, project)
+    return project
+
+
+@contextmanager
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """A project whose main session is idle, and a round's runtime."""
+    table = Table()
+    real = processes.is_present
+
+    def is_present(process: Process | None) -> bool | None:
+        if process is not None and process.boot == "sim":
+            return process.pid in table.alive
+        return real(process)
+
+    monkeypatch.setattr(processes, "is_present", is_present)
+    with machine() as host:
+        main = host()
+        main.start()
+        main.prompt()
+        main.stop()
+        world = main.world
+        with open(world.layout.config, "a") as file:
+            file.write(RUNTIME)
+        world._config = None
+        made = Scene(world, main, table, make_project(world, main.worker, main.cwd))
+        made.rung = made.rings()
+        monkeypatch.setattr(
+            spawning, "start_launcher", lambda runtime, worker, environment: made.launch(worker)
+        )
+        monkeypatch.setattr("vyane_cli.operations.dispatch.LOOK_S", 0.0)
+        yield made

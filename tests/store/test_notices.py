@@ -1,0 +1,342 @@
+"""Notices of ticks to a main worker: pages first, then at most one, through every throttle."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.projects import NAME, Scene, scene
+from vyane_cli.core.gating import NOTICE_GATES, Gate
+from vyane_cli.operations import supervise as supervising
+from vyane_cli.store import notices
+
+
+@pytest.fixture
+def stage(monkeypatch) -> Iterator[Scene]:
+    with scene(monkeypatch) as made:
+        yield made
+
+
+def said(stage: Scene) -> list[str]:
+    """The first line of each notice that the main session was shown."""
+    return [text.splitlines()[1] for text in stage.shown]
+
+
+def rule(stage: Scene) -> str:
+    """The last decision of the delivery log."""
+    log = stage.log("deliveries.jsonl")
+    return log[-1]["rule"] if log else ""
+
+
+def page(stage: Scene, name: str) -> str:
+    return Path(stage.layout("projects", NAME, name)).read_text()
+
+
+def tick_of_another(stage: Scene) -> None:
+    """A tick of another worker of the project: the round's, which works on a task."""
+    stage.registers = True
+    stage.add("filler")
+    stage.wake()
+
+
+def test_a_blocked_task_is_told_before_those_that_are_done(stage):
+    """One notice a turn, and the next one when its time has come."""
+    for title in ("one", "two", "three"):
+        stage.add(title)
+    stage.report("T1", "done")
+    stage.report("T2", "done")
+    stage.report("T3", "blocked", reason="no key")
+    stage.look_again()
+
+    assert said(stage) == ["[project p] Task T3 is blocked: three"]
+    assert rule(stage) == Gate.TOO_SOON
+    stage.world.pass_s(301)
+    stage.look_again()
+    stage.world.pass_s(301)
+    stage.look_again()
+    assert said(stage)[1:] == [
+        "[project p] Task T1 is done: one",
+        "[project p] Task T2 is done: two",
+    ]
+    for _ in range(5):
+        stage.world.pass_s(301)
+        stage.look_again()
+    assert [one["kind"] for one in stage.told()][:4] == ["blocked", "done", "done", "stall"]
+    assert len(stage.told()) == 4
+
+
+def test_the_pages_are_written_although_the_notice_is_refused(stage):
+    """Content first: what is not told stands there to be read."""
+    stage.add("one")
+    stage.main.prompt()
+    stage.report("T1", "blocked", reason="no key")
+    stage.main.call("Notification-idle_prompt", rewake=True, prompt_id="of an earlier turn")
+    stage.main.watch()
+
+    assert not stage.told()
+    assert rule(stage) == Gate.TARGET_BUSY
+    assert "T1 (blocked): one — no key" in page(stage, "TO_MAIN.md")
+    assert [one["id"] for one in json.loads(page(stage, "blocked.json"))["blocked"]] == ["T1"]
+
+
+def test_a_page_that_was_edited_decides_nothing(stage):
+    stage.add("one")
+    stage.main.watch()
+    Path(stage.layout.to_main(NAME)).write_text("- T1 (blocked): one\n")
+    Path(stage.layout.blocked(NAME)).write_text("[]")
+    stage.look_again()
+
+    assert not stage.told()
+    assert "T1 (pending): one" in page(stage, "TO_MAIN.md")
+
+
+def test_a_page_without_news_is_not_written_anew(stage):
+    stage.add("one")
+    stage.main.watch()
+    before = os.stat(stage.layout.to_main(NAME)).st_mtime_ns
+    stage.world.pass_s(60)
+    stage.main.watch()
+
+    assert os.stat(stage.layout.to_main(NAME)).st_mtime_ns == before
+
+
+# ------------------------------------------------------------------ each throttle
+
+
+def test_every_throttle_has_a_name_and_none_is_left_out():
+    assert {Gate.SINGLE_ITEM, Gate.TARGET_BUSY, Gate.SAME_ITEM, Gate.TOO_SOON, Gate.TRUE_STALL} < (
+        set(NOTICE_GATES)
+    )
+
+
+def test_single_item_the_next_waits_until_the_turn_of_the_first_is_over(stage):
+    stage.add("one")
+    stage.add("two")
+    stage.report("T1", "done")
+    stage.main.watch()  # it becomes a message, and the host is rung
+    stage.report("T2", "done")
+    launch_tick(stage, stage.main.worker)
+    assert rule(stage) == Gate.SINGLE_ITEM, "it was not read yet"
+    taken = stage.main.watch()
+    stage.world.pass_s(250)
+    launch_tick(stage, stage.main.worker)
+    assert (len(stage.told()), rule(stage)) == (1, Gate.SINGLE_ITEM), "its turn is not over"
+    stage.read(taken)
+    stage.world.pass_s(400)
+    stage.look_again()
+    assert len(stage.told()) == 2
+
+
+def test_too_soon_is_299_seconds_and_not_300(stage):
+    stage.add("one")
+    stage.add("two")
+    stage.report("T1", "done")
+    stage.look_again()
+    last = stage.told()[0]["at"]
+    stage.report("T2", "done")
+    start = max(last, stage.world.clock().at)
+    stage.look_again()
+    assert (len(stage.told()), rule(stage)) == (1, Gate.TOO_SOON)
+    waited = stage.world.clock().at - start
+    head = stage.world.inbox(stage.main.worker).mailbox.head
+    assert head.normal_ms is not None
+    left = 300 - (stage.world.clock().boot_ms - head.normal_ms) / 1000
+    stage.world.pass_s(left - 0.5)
+    stage.look_again()
+    assert len(stage.told()) == 1, waited
+    stage.world.pass_s(0.5)
+    stage.look_again()
+    assert len(stage.told()) == 2
+
+
+def test_same_item_what_was_told_last_is_told_no_second_time_and_counts_as_told(stage):
+    """Blocked, put back, and blocked for the same reason, with nothing told in between."""
+    stage.add("one")
+    stage.report("T1", "blocked", reason="no key")
+    stage.look_again()
+    stage.report("T1", "pending")
+    stage.world.pass_s(400)
+    stage.report("T1", "blocked", reason="no  key")
+    stage.look_again()
+
+    assert len(stage.told()) == 1
+    assert rule(stage) == Gate.SAME_ITEM
+    stage.look_again()
+    assert len(stage.log("deliveries.jsonl")) == 2, "it counts as told"
+    stage.report("T1", "pending")
+    stage.report("T1", "blocked", reason="another reason")
+    stage.look_again()
+    assert len(stage.told()) == 2
+
+
+@pytest.mark.parametrize("waited_s, told", [(899, 0), (901, 1)])
+def test_a_stall_is_told_after_fifteen_minutes_without_progress(stage, waited_s, told):
+    """Once, and again when it has lasted four times as long; its text has no finer time."""
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.main.watch()
+    stage.world.pass_s(waited_s)
+    stage.look_again()
+
+    assert len(stage.told()) == told
+    if told:
+        assert said(stage) == [
+            "[project p] Nothing has moved for 15 min: no task changed and no turn ended well. "
+            "The goal is open."
+        ]
+        assert "Left: T1, tests" in stage.shown[0]
+
+
+def test_a_stall_is_none_while_somebody_works_or_just_ended_well(stage):
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.wake()
+    stage.world.pass_s(2000)
+    stage.look_again()
+    assert not stage.told(), "the worker is at it"
+    stage.crash(stage.started[0][1])
+    stage.main.prompt()
+    stage.main.stop()
+    stage.look_again()
+    assert not stage.told(), "a turn has just ended well"
+    stage.world.pass_s(1000)
+    stage.look_again()
+    assert len(stage.told()) == 1
+
+
+def test_one_stall_is_told_of_at_each_step_and_not_in_between(stage):
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.main.watch()
+    counts = []
+    for _ in range(24):  # two hours
+        stage.world.pass_s(300)
+        read, stage.read = stage.read, lambda seen: None  # nobody at it: no turn ends well
+        stage.main.watch()
+        stage.read = read
+        counts.append(len(stage.told()))
+
+    assert counts[-1] <= 2
+    assert [one["kind"] for one in stage.told()] == ["stall"] * counts[-1]
+
+
+def test_a_clock_that_is_set_ahead_makes_no_stall(stage):
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.main.watch()
+    stage.world.wall_ahead_ms = 3_600_000
+    stage.look_again()
+
+    assert not stage.told()
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_a_clock_that_steps_changes_no_throttle(stage, step_s):
+    stage.add("one")
+    stage.add("two")
+    stage.report("T1", "done")
+    stage.look_again()
+    stage.report("T2", "done")
+    stage.world.wall_ahead_ms = step_s * 1000
+    stage.look_again()
+
+    assert (len(stage.told()), rule(stage)) == (1, Gate.TOO_SOON)
+
+
+# ------------------------------------------------------------------ whom
+
+
+def test_an_exited_main_worker_is_told_nothing_and_nobody_else_is(stage):
+    """The person is called once; it is told when it comes back."""
+    stage.add("one")
+    stage.add("two")
+    stage.wake()
+    other = stage.started[0][1]
+    stage.report("T2", "blocked", reason="no key")
+    stage.main.die()
+    stage.world.pass_s(60)
+    launch_tick(stage, other)
+    launch_tick(stage, other)
+
+    assert not stage.told()
+    assert rule(stage) == "main-exited"
+    assert [key for key in stage.needs() if key.startswith("main_exited:p:")]
+    assert len(stage.needs()) == 1
+    box = stage.world.inbox(other).mailbox
+    assert not [one for one in box.entries if one.message.from_id == "vyane"]
+
+
+def launch_tick(stage: Scene, worker: str) -> None:
+    """A call of a worker that a round has started."""
+    deadline = stage.world.deadline(10)
+    call = supervising.HookCall("generic", supervising.Event.CALL, "call", "s")
+    supervising.supervise(stage.world, worker, call, deadline)
+
+
+def test_what_the_main_worker_reported_itself_is_not_told_to_it(stage):
+    stage.add("one")
+    stage.report("T1", "blocked", worker=stage.main.worker, reason="no key")
+    stage.look_again()
+
+    assert not stage.told()
+
+
+def test_a_complete_goal_is_told_of_by_nobody(stage):
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.accept("tests")
+    stage.report("T1", "done")
+    stage.look_again()
+
+    assert not stage.told()
+
+
+def test_two_ticks_at_once_tell_one_notice(stage):
+    """The locks are held from the check to the save; a second finds it told."""
+    stage.add("one")
+    stage.report("T1", "done")
+    launch_tick(stage, stage.main.worker)
+    launch_tick(stage, stage.main.worker)
+
+    assert len(stage.told()) == 1
+    box = stage.world.inbox(stage.main.worker).mailbox
+    assert len([one for one in box.entries if one.message.from_id == "vyane"]) == 1
+
+
+def test_a_kill_between_the_message_and_the_book_sends_no_second_one(stage):
+    """The message has the id of what happened."""
+    stage.add("one")
+    stage.report("T1", "done")
+    launch_tick(stage, stage.main.worker)
+    os.remove(stage.layout.notices(NAME))
+    stage.world.pass_s(400)
+    stage.look_again()
+    stage.world.pass_s(400)
+    stage.look_again()
+
+    box = stage.world.inbox(stage.main.worker).mailbox
+    assert len([one for one in box.entries if one.message.from_id == "vyane"]) == 1
+
+
+def test_a_damaged_book_of_notices_tells_nothing_and_calls_the_person(stage):
+    stage.add("one")
+    stage.report("T1", "done")
+    Path(stage.layout.notices(NAME)).write_text("{")
+    stage.look_again()
+
+    assert not stage.told()
+    assert [key.split(":")[0] for key in stage.needs()] == ["damaged"]
+    assert notices is not None
+
+
+def test_a_damaged_ledger_tells_nothing_and_the_page_says_so(stage):
+    stage.add("one")
+    stage.report("T1", "done")
+    Path(stage.layout.tasks(NAME)).write_text("{")
+    stage.look_again()
+
+    assert not stage.told()
+    assert "tasks: " in page(stage, "TO_MAIN.md")
+    assert json.loads(page(stage, "blocked.json"))["readable"] is False

@@ -1,0 +1,480 @@
+"""Rounds on real files: each cell, each failure, and what a kill in between leaves."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.projects import NAME, Scene, scene
+from vyane_cli.core.schedules import Status
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.operations.needs import ask_person
+from vyane_cli.operations.schedule import set_status
+from vyane_cli.store import locks, schedules
+
+
+@pytest.fixture
+def stage(monkeypatch) -> Iterator[Scene]:
+    with scene(monkeypatch) as made:
+        yield made
+
+
+def statuses(stage: Scene) -> list[str]:
+    return [plan.status for plan in schedules.load(stage.layout, NAME).plans.values()]
+
+
+def project_bytes(stage: Scene) -> dict[str, bytes]:
+    """Every file of the project, but what a round writes down of itself."""
+    folder = Path(stage.layout("projects", NAME))
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("rounds.jsonl", "domain.lock")
+    }
+
+
+# ------------------------------------------------------------------ each cell
+
+
+def test_a_task_and_nobody_at_work_start_one_worker(stage):
+    """One of three; the ledger is not touched; the next round skips."""
+    for title in ("one", "two", "three"):
+        stage.add(title)
+    before = Path(stage.layout.tasks(NAME)).read_bytes()
+    made = stage.wake()
+
+    assert (made.verdict.cell, made.done["outcome"], made.done["task"]) == ("A", "started", "T1")
+    assert [task for task, _ in stage.started] == ["T1"]
+    assert Path(stage.layout.tasks(NAME)).read_bytes() == before
+    worker = stage.worker(stage.started[0][1])
+    assert (worker.project, worker.parent_worker_id) == (NAME, stage.main.worker)
+    prompt = Path(stage.layout.prompt(worker.id)).read_text()
+    assert "vyane task report T1 --project p --state done --artifact PATH" in prompt
+    assert stage.cell("B") == "skip/executing"
+    assert len(stage.started) == 1
+
+
+def test_a_task_that_depends_on_another_is_started_after_it(stage):
+    stage.add("first")
+    stage.add("second", after=("T1",))
+    stage.wake()
+    _, worker = stage.started[0]
+    stage.report("T1", "running", worker)
+    stage.report("T1", "done", worker)
+    stage.end(worker)
+
+    stage.wake()
+
+    assert [task for task, _ in stage.started] == ["T1", "T2"]
+
+
+def test_a_busy_main_session_is_somebody_at_work(stage):
+    stage.add()
+    stage.main.prompt()
+
+    assert stage.cell() == "skip/executing"
+    assert not stage.started
+
+
+def test_a_session_outside_of_the_project_is_nobody_however_near(stage):
+    """A folder is no membership."""
+    stage.add()
+    other = stage.world.register("stranger", pid=os.getpid())
+    assert other
+
+    assert stage.cell() == "A/work-and-nobody-works"
+
+
+def test_only_blocked_tasks_call_the_person_and_pause_a_and_b_together(stage):
+    stage.add("needs a key")
+    stage.report("T1", "blocked", reason="the key of the shop is missing")
+    rules = [plan.rrule for plan in schedules.load(stage.layout, NAME).plans.values()]
+
+    assert stage.cell() == "C/only-blocked-is-left"
+    assert statuses(stage) == ["PAUSED", "PAUSED"]
+    assert [plan.rrule for plan in schedules.load(stage.layout, NAME).plans.values()] == rules
+    page = Path(stage.layout("queue", "NEED-USER.md")).read_text()
+    assert "T1 (needs a key) is blocked: the key of the shop is missing" in page
+    assert stage.cell() == "skip/paused"
+    assert len(stage.needs()) == 1
+
+
+def test_a_person_who_is_asked_for_something_is_a_blocker(stage):
+    """Until the entry is resolved; one of another project, or of vyane's own, is none."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    ask_person(stage.world, "the shop is closed", "open it", project="q")
+    assert stage.cell() == "B/goal-open"
+    ask_person(stage.world, "the shop is closed?", "open it", project=NAME)
+
+    assert stage.cell() == "C/only-blocked-is-left"
+    assert statuses(stage) == ["PAUSED", "PAUSED"]
+
+
+def test_blocked_beside_pending_goes_on_with_the_pending(stage):
+    stage.add("stuck")
+    stage.add("free")
+    stage.report("T1", "blocked", reason="why")
+
+    assert stage.cell() == "A/work-and-nobody-works"
+    assert [task for task, _ in stage.started] == ["T2"]
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+
+
+def test_a_met_goal_pauses_a_and_b(stage):
+    """By positive evidence: the ledger, the graph, and each acceptance."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    assert stage.cell() == "B/goal-open"
+    stage.accept("tests")
+
+    assert stage.cell() == "D/goal-complete"
+    assert statuses(stage) == ["PAUSED", "PAUSED"]
+
+
+def test_an_open_goal_without_work_is_told_to_the_main_worker_once(stage):
+    """The ledger is not touched, nothing is paused; a third round calls the person."""
+    stage.add()
+    stage.ask_for("tests", "docs")
+    stage.report("T1", "done")
+    before = Path(stage.layout.tasks(NAME)).read_bytes()
+    made = [stage.wake() for _ in range(5)]
+
+    assert {one.verdict.cell for one in made} == {"B"}
+    assert [bool(one.done["message_id"]) for one in made] == [True, False, False, False, False]
+    assert [one.done["called"] for one in made] == [False, False, True, False, False]
+    assert Path(stage.layout.tasks(NAME)).read_bytes() == before
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    (told,) = stage.world.inbox(stage.main.worker).mailbox.entries
+    assert "Left: tests, docs" in told.message.payload["text"]
+    assert [one["rounds"] for one in stage.log("gaps.jsonl")] == [1, 2, 3]
+    stage.accept("tests")
+    assert stage.wake().done["message_id"], "another gap is told"
+
+
+@pytest.mark.parametrize("name", ["tasks.json", "taskgraph.json", "goal.json"])
+@pytest.mark.parametrize(
+    "text", [b"{", b"", b"[]", b'{"v": 9}', b"\xff\xfe", b'{"tasks": 3, "nodes": 3, "title": 3}']
+)
+def test_a_file_that_cannot_be_read_starts_nothing_and_pauses_nothing(stage, name, text):
+    """Whatever the others say; the person is told which one, once; the file is left as it is."""
+    stage.add()
+    path = Path(stage.layout("projects", NAME, name))
+    path.write_bytes(text)
+
+    assert stage.cell() == "E/unreadable"
+    assert stage.cell() == "E/unreadable"
+    assert not stage.started
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    assert path.read_bytes() == text
+    (key,) = stage.needs()
+    assert key.startswith("unreadable:p:")
+    assert str(path) in Path(stage.layout("queue", "NEED-USER.md")).read_text()
+
+
+@pytest.mark.parametrize("name", ["tasks.json", "taskgraph.json", "goal.json"])
+def test_a_missing_file_completes_nothing(stage, name):
+    """An empty state looks complete to nobody."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    stage.accept("tests")
+    os.remove(stage.layout("projects", NAME, name))
+
+    assert stage.cell() == "E/unreadable"
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+
+
+def test_an_empty_project_never_pauses_and_never_starts(stage):
+    assert stage.cell() == "E/goal-unknown"
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    assert not stage.started
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"schedules": {"A": {"rrule": "FREQ=HOURLY", "status": "PAUSED"}}}',
+        '{"schedules": {"A": {"rrule": "x", "status": "ACTIVE"}, "B": {}}}',
+        '{"v": 2}',
+    ],
+)
+def test_damaged_schedules_start_nothing_and_are_not_overwritten(stage, text):
+    stage.add()
+    path = Path(stage.layout.schedules(NAME))
+    path.write_text(text)
+
+    assert stage.cell("A") == "E/schedule-unreadable"
+    assert path.read_text() == text
+    assert not stage.started
+
+
+def test_a_schedule_that_does_not_exist_is_refused(stage):
+    with pytest.raises(InvalidInputError) as refused:
+        stage.wake("C")
+    assert refused.value.slug == "unknown_schedule"
+
+
+def test_without_a_main_worker_nothing_is_started(stage):
+    """None is guessed: not the nearest, not the last."""
+    stage.add()
+    stage.project = stage.project._replace(main="")
+
+    assert stage.cell() == "E/main-not-declared"
+    assert [key.split(":")[0] for key in stage.needs()] == ["main_not_declared"]
+
+
+def test_an_exited_main_worker_lets_the_round_go_on(stage):
+    stage.add()
+    stage.main.die()
+
+    assert stage.cell() == "A/work-and-nobody-works"
+
+
+# ------------------------------------------------------------------ pause and lock
+
+
+def test_a_paused_schedule_ends_at_once_and_touches_nothing(stage):
+    """No lock file, no read of what else there is: the ledger may be damaged."""
+    stage.add()
+    set_status(stage.world, NAME, Status.PAUSED)
+    Path(stage.layout.tasks(NAME)).write_text("{")
+    before = project_bytes(stage)
+
+    assert stage.cell("A") == "skip/paused"
+    assert not os.path.exists(stage.layout.domain(NAME))
+    assert project_bytes(stage) == before
+    assert stage.cell("") == "E/unreadable", "a round by hand is stopped by no pause"
+
+
+def test_a_round_beside_another_ends_at_once(stage):
+    stage.add()
+    lock = locks.take_now(stage.layout.domain(NAME))
+    assert lock is not None
+
+    made = stage.wake()
+    assert (made.verdict.cell, made.verdict.reason) == ("skip", "domain-locked")
+    assert [one.name for one in made.seen.readings] == ["schedule", "lock"]
+    assert stage.wake(dry_run=True).verdict.reason == "domain-locked"
+    locks.give_back(lock)
+    assert stage.cell() == "A/work-and-nobody-works"
+
+
+def test_a_dry_run_changes_no_byte(stage):
+    stage.add()
+    before = project_bytes(stage)
+    made = stage.wake(dry_run=True)
+
+    assert (made.verdict.cell, made.done) == ("A", None)
+    assert project_bytes(stage) == before
+    assert not stage.started
+    assert not os.path.exists(stage.layout.domain(NAME))
+
+
+def test_a_round_prints_every_reading_with_its_file_in_order(stage):
+    stage.add()
+    data = stage.wake(dry_run=True).rendered()
+
+    assert json.loads(json.dumps(data)) == data
+    names = [one["name"] for one in data["readings"]]
+    assert names[:5] == ["schedule", "lock", "queue", "executing", "goal"]
+    for one in data["readings"]:
+        assert one["file"].startswith(stage.layout.root)
+        assert one["value"]
+
+
+def test_a_pause_changes_both_or_none(stage, monkeypatch):
+    """And only `status`: what a person wrote beside it stays."""
+    path = Path(stage.layout.schedules(NAME))
+    set_status(stage.world, NAME, Status.ACTIVE)
+    schedules.save(stage.layout, NAME, schedules.load(stage.layout, NAME))
+    data = json.loads(path.read_text())
+    data["schedules"]["A"]["note"] = "mine"
+    path.write_text(json.dumps(data))
+    set_status(stage.world, NAME, Status.PAUSED)
+    after = json.loads(path.read_text())
+
+    for name in ("A", "B"):
+        data["schedules"][name]["status"] = "PAUSED"
+    assert after == data
+
+
+# ------------------------------------------------------------------ a worker that fails
+
+
+def test_a_program_that_is_not_there_is_named_and_nothing_is_claimed(stage):
+    """No second way is tried, nothing is paused, and the person is called once."""
+    stage.add()
+    with open(stage.layout.config, "a") as file:
+        file.write('\n[runtimes.gone]\nspawn = ["/no/such/program"]\n')
+    text = Path(stage.layout.config).read_text().replace('runtime = "sh"', 'runtime = "gone"')
+    Path(stage.layout.config).write_text(text)
+    for _ in range(2):
+        stage.world._config = None
+        made = stage.wake()
+        assert isinstance(made.error, NotFoundError)
+        assert made.verdict.cell == "A"
+
+    assert not stage.started
+    assert not stage.held()
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    assert len(stage.needs()) == 1
+
+
+def test_an_unknown_runtime_is_named(stage):
+    stage.add()
+    text = Path(stage.layout.config).read_text().replace('runtime = "sh"', 'runtime = "shh"')
+    Path(stage.layout.config).write_text(text)
+    stage.world._config = None
+
+    assert stage.wake().error.slug == "unknown_runtime"
+    assert not stage.held()
+
+
+def test_a_worker_that_does_not_register_keeps_its_task_and_calls_the_person(stage):
+    stage.registers = False
+    stage.add()
+    with open(stage.layout.config) as file:
+        text = file.read()
+    Path(stage.layout.config).write_text(text.replace("\n[wake]\n", "\n[wake]\nstart_wait_s = 1\n"))
+    stage.world._config = None
+    made = stage.wake()
+
+    assert made.done["outcome"] == "not-registered"
+    (key,) = stage.needs()
+    assert key.startswith("start:p:T1:")
+    lock = locks.take_now(stage.layout.domain(NAME))
+    assert lock is not None, "the domain is free again"
+    locks.give_back(lock)
+    assert stage.cell() == "skip/executing", "it may still come"
+    assert len(stage.started) == 1
+
+
+@pytest.mark.parametrize("status, fate", [(1, "failed"), (0, "ended-without-a-report")])
+def test_a_worker_that_failed_is_not_started_again_until_the_person_has_looked(stage, status, fate):
+    stage.add()
+    stage.add("another")
+    stage.wake()
+    _, worker = stage.started[0]
+    stage.end(worker, status)
+    stage.wake()
+    assert [task for task, _ in stage.started] == ["T1", "T2"], "the others go on"
+    stage.report("T2", "done")
+    stage.end(stage.started[1][1])
+
+    made = stage.wake()
+    assert made.done["outcome"] == "nothing-can-start"
+    assert made.done["stuck"] == ["T1"]
+    (key,) = stage.needs()
+    assert fate in Path(stage.layout("queue", "NEED-USER.md")).read_text()
+    assert stage.wake().done["stuck"] == ["T1"]
+    assert stage.needs() == [key]
+    stage.resolve(key)
+    stage.wake()
+    assert [task for task, _ in stage.started] == ["T1", "T2", "T1"]
+
+
+def test_a_worker_that_was_killed_is_replaced_at_once_but_not_for_ever(stage):
+    """Three times; then somebody has to look."""
+    stage.add()
+    for number in range(1, 4):
+        stage.wake()
+        assert len(stage.started) == number
+        stage.crash(stage.started[-1][1])
+    made = stage.wake()
+
+    assert len(stage.started) == 3
+    assert made.done["stuck"] == ["T1"]
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+
+
+def test_a_running_task_whose_worker_died_is_taken_up_again(stage):
+    """The round does not edit the ledger: the new worker reports."""
+    stage.add()
+    stage.wake()
+    stage.report("T1", "running", stage.started[0][1])
+    stage.crash(stage.started[0][1])
+    before = Path(stage.layout.tasks(NAME)).read_bytes()
+
+    assert stage.cell() == "A/work-and-nobody-works"
+    assert [task for task, _ in stage.started] == ["T1", "T1"]
+    assert Path(stage.layout.tasks(NAME)).read_bytes() == before
+
+
+def test_a_running_task_that_no_known_worker_runs_is_not_started_a_second_time(stage):
+    """A person, or a session that lives, may be at it: the person is called."""
+    stage.add()
+    stage.report("T1", "running")
+    made = stage.wake()
+
+    assert made.done["outcome"] == "nothing-can-start"
+    assert not stage.started
+    assert [key.split(":")[0] for key in stage.needs()] == ["waiting"]
+    assert stage.wake().verdict.cell == "A"
+    assert len(stage.needs()) == 1
+
+
+def test_work_that_waits_for_what_is_blocked_is_not_no_work(stage):
+    stage.add("needs a key")
+    stage.add("after it", after=("T1",))
+    stage.report("T1", "blocked", reason="why")
+
+    assert stage.cell() == "A/work-and-nobody-works"
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    assert "T2 comes after T1" in Path(stage.layout("queue", "NEED-USER.md")).read_text()
+
+
+# ------------------------------------------------------------------ time
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600, -86_400 * 400, 86_400 * 30])
+def test_a_step_of_the_wall_clock_starts_nothing_twice_and_pauses_nothing(stage, step_s):
+    stage.add()
+    stage.add()
+    stage.wake()
+    Path(stage.layout.output(stage.started[0][1])).parent.mkdir(exist_ok=True)
+    stage.world.wall_ahead_ms = step_s * 1000
+
+    assert stage.cell() == "skip/executing"
+    stage.world.wall_ahead_ms = 0
+    Path(stage.layout.output(stage.started[0][1])).write_text("a sign of life\n")
+    assert stage.cell() == "skip/executing"
+    assert len(stage.started) == 1
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+
+
+def test_a_worker_without_a_sign_holds_up_the_project_no_longer_than_two_rounds(stage):
+    """Its own task stays with it as long as its process lives."""
+    stage.add()
+    stage.add()
+    stage.wake()
+    stage.world.pass_s(1800)
+    assert stage.cell() == "skip/executing"
+    stage.world.pass_s(1800)
+
+    assert stage.cell() == "A/work-and-nobody-works"
+    assert [task for task, _ in stage.started] == ["T1", "T2"]
+
+
+def test_rounds_that_were_missed_are_one(stage):
+    """Twenty at once after a night: each looks at how things are."""
+    stage.add()
+    stage.add()
+    for number in range(20):
+        stage.wake("AB"[number % 2])
+
+    assert len(stage.started) == 1
+
+
+def test_a_round_advances_no_notice(stage):
+    """The main worker is idle and a task is blocked: telling it is a tick's part."""
+    stage.add()
+    stage.report("T1", "blocked", reason="why")
+
+    assert stage.cell() == "C/only-blocked-is-left"
+    assert not [name for name in project_bytes(stage) if "notice" in name or "deliver" in name]

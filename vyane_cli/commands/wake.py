@@ -1,0 +1,82 @@
+"""`vyane wake`: one round of a project."""
+
+from typing import Annotated, Any
+
+import typer
+
+from vyane_cli.commands.state import state_of
+from vyane_cli.operations.dispatch import NOTHING
+from vyane_cli.operations.projects import select_project
+from vyane_cli.operations.wake import Round, wake
+from vyane_cli.render.human import Screen, safe
+
+WORDS = {
+    "nothing": "do nothing",
+    "dispatch-one": "start one worker",
+    "call-and-pause": "call you, and pause A and B",
+    "pause": "pause A and B",
+    "feed-back": "say what is missing",
+}
+
+
+def command(
+    context: typer.Context,
+    project: Annotated[str, typer.Option(help="Its name; else that of this folder.")] = "",
+    schedule: Annotated[
+        str, typer.Option(help="The schedule that runs it, A or B: while it is paused, nothing.")
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and decide; change nothing.")
+    ] = False,
+) -> None:
+    """Run one round: look at the ledger, the workers and the goal, and do the one right thing.
+
+    Nothing, start one worker, tell the main worker what is missing, call the person, or pause
+    because the goal is met. A timer runs it: `vyane schedule install`.
+    """
+    state = state_of(context)
+    made = wake(state.runtime, select_project(state.runtime, project), schedule, dry_run=dry_run)
+    state.show(made.rendered(), lambda screen: show(screen, made))
+    if made.error is not None:
+        raise made.error
+
+
+def show(screen: Screen, made: Round) -> None:
+    """The cell, why, what was done, and what was read."""
+    verdict, done = made.verdict, made.done or {}
+    words = in_words(verdict.action, made.would) if made.dry_run else WORDS[verdict.action]
+    screen.say(f"{made.project}: {verdict.cell} ({verdict.reason}), {words}", "bold")
+    for line in described(done):
+        screen.say(f"  {line}")
+    for one in (made.maintenance or {}).get("skipped", ()):
+        screen.say(f"  left: {safe(one['what'])}: {safe(one['message'])}", "red")
+    screen.table(
+        ("reading", "value", "detail", "file"),
+        [(one.name, one.value, one.detail, one.file) for one in made.seen.readings],
+    )
+
+
+def in_words(action: str, task: str) -> str:
+    """What a round would do."""
+    if task == NOTHING:
+        return "would start nobody: every task that is left waits for something"
+    words = WORDS[action]
+    return words if action == "nothing" else f"would {words}" + (f" for {task}" if task else "")
+
+
+def described(done: "dict[str, Any]") -> list[str]:
+    """What came of the action, in words."""
+    lines = []
+    if "outcome" in done:
+        lines.append(f"{done['outcome']}: {safe(done['detail'])}")
+    for task in done.get("stuck") or ():
+        lines.append(f"{task} is not started again by itself; you are called")
+    if "paused" in done:
+        lines.append("A and B are paused" if done["paused"] else "A and B were paused already")
+    if done.get("called_for"):
+        lines.append(f"you are called for {', '.join(done['called_for'])}")
+    if "left" in done:
+        told = f"told in {done['message_id']}" if done["message_id"] else "told before"
+        lines.append(f"left: {safe(', '.join(done['left']) or '?')} ({told})")
+        lines += [safe(one) for one in done["why"]]
+    return lines

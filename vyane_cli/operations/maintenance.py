@@ -1,0 +1,47 @@
+"""Maintenance: what a round keeps in order before it looks: the state of mail, workers, claims.
+
+It is of the tick module: it applies times to live, ends what died, frees claims, archives. No
+message is delivered by it and no notice told. A part that fails holds up no other, nor the round.
+"""
+
+from typing import Any
+
+from vyane_cli.core.projects import Project
+from vyane_cli.operations.claims import sweep as sweep_claims
+from vyane_cli.operations.expire import all_boxes, expire
+from vyane_cli.operations.gc import GRACE_S, archive_settled, settle_lost_children
+from vyane_cli.operations.orphans import mark_orphans
+from vyane_cli.operations.stale import mark_stale
+from vyane_cli.operations.sweep import Sweep
+from vyane_cli.store import claims
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
+    """What was done, by part; what had to be left stands in `skipped`."""
+    sweep = Sweep(runtime, grace_s=GRACE_S, dry_run=False)
+    counts: dict[str, Any] = {
+        "lost": sweep.guarded("registry", settle_lost_children),
+        "stale": sweep.guarded("registry", _mark_stale),
+        "orphans": sweep.guarded("registry", mark_orphans),
+        "expired": sweep.guarded("registry", expire),
+        "claims": sweep.guarded(project.name, _free_claims, project),
+        "archived": sum(
+            sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
+        ),
+    }
+    return {**counts, "skipped": sweep.skipped}
+
+
+def _mark_stale(sweep: Sweep) -> int:
+    return len(mark_stale(sweep.runtime, sweep.runtime.clock()).stale)
+
+
+def _free_claims(sweep: Sweep, project: Project) -> int:
+    with sweep.runtime.held((Kind.LEDGER, project.name)):
+        before = claims.listing(sweep.layout, project.name)
+        return len(before) - len(sweep_claims(sweep.runtime, project.name))

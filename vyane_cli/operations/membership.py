@@ -1,0 +1,69 @@
+"""Membership: which project a worker belongs to, who else does, and what they are doing."""
+
+from typing import NamedTuple
+
+from vyane_cli.core.events import Outcome
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.projects import (
+    Project,
+    members,
+)
+from vyane_cli.core.workers import Worker
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.liveness import Look, look
+from vyane_cli.store import inbox, projects, registry, timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Member(NamedTuple):
+    """One worker of a project that has not ended, looked at once."""
+
+    worker: Worker
+    seen: Look
+
+
+def members_of(runtime: "Runtime", project: Project) -> tuple[Member, ...]:
+    """The workers of a project that have not ended."""
+    workers = registry.Registry(runtime.layout).workers
+    known = projects.listing(runtime.layout)
+    return tuple(
+        Member(worker, look(runtime, worker))
+        for worker in members(project, workers, known)
+        if not worker.final
+    )
+
+
+def is_at_work(runtime: "Runtime", member: Member) -> bool | None:
+    """Whether a worker works; None when that cannot be told.
+
+    A spawned one does until it has ended, from its launch on; so does one in whose session vyane
+    has started a turn that is not over.
+    """
+    worker, seen = member
+    if seen.liveness is Liveness.BUSY:
+        return True
+    if worker.dispatch_id and not (seen.session is not None and seen.session.attended):
+        from vyane_cli.operations.results import is_lost  # far off the path of a hook
+
+        if seen.liveness is Liveness.EXITED:
+            return False  # its launcher is about to say so, or `settle_lost` does
+        return not is_lost(runtime, worker)
+    if seen.damaged:
+        return None
+    if inbox.read_head(runtime.layout.inbox(worker.id)).handshake is not None:
+        return seen.liveness is not Liveness.EXITED
+    return None if seen.liveness is Liveness.UNKNOWN else False
+
+
+def last_success_at(runtime: "Runtime", worker: Worker) -> float:
+    """When the worker's last turn ended well, 0 when it did not, or cannot be told."""
+    try:
+        head = timeline.read_head(runtime.layout.timeline(worker.logical_session_id))
+    except VyaneError:
+        return 0.0
+    if head is None or head.open is not None or head.finished is None:
+        return 0.0
+    return head.at if head.finished.outcome is Outcome.SUCCESS else 0.0
