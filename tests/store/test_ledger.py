@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.simulated import World, fast_folder
 from vyane_cli.core.books import Readability, Source
@@ -13,10 +15,13 @@ from vyane_cli.core.claims import ENDS, Claim, is_held
 from vyane_cli.core.goals import GoalState, judge
 from vyane_cli.core.ledger import add
 from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.taskgraph import Node
 from vyane_cli.core.tasks import Ledger, Task
 from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.operations.claims import claim_head, held_tasks
-from vyane_cli.store import claims, ledger, processes
+from vyane_cli.operations.projects import create_project, named
+from vyane_cli.operations.tasks import add_task
+from vyane_cli.store import claims, journal, ledger, processes
 
 
 @pytest.fixture
@@ -225,3 +230,105 @@ def test_of_eight_rounds_at_once_one_starts_the_task(world):
         one.join(60)
 
     assert sorted(taken, key=str) == [None] * 7 + ["T1"]
+
+
+def _add(root: str, folder: str, barrier) -> None:
+    world = World(Path(root))
+    barrier.wait()
+    for number in range(5):
+        add_task(world, named(world, "q"), Task("", f"task {number} of {os.getpid()}"))
+
+
+def test_of_four_writers_at_once_no_task_is_lost_and_no_id_is_used_twice(world, tmp_path):
+    create_project(world, "q", str(tmp_path))
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(4)
+    writers = [
+        context.Process(target=_add, args=(world.layout.root, str(tmp_path), barrier))
+        for _ in range(4)
+    ]
+    for one in writers:
+        one.start()
+    for one in writers:
+        one.join(120)
+
+    books = ledger.read(world.layout, "q")
+    assert books.ledger is not None
+    assert [task.id for task in books.ledger.tasks] == [f"T{n}" for n in range(1, 21)]
+    assert len({task.title for task in books.ledger.tasks}) == 20
+    assert books.ledger.revision == 20
+    records = [line.record for line in journal.read(world.layout.tasks_events("q"))]
+    assert [record["revision"] for record in records if record] == list(range(1, 21))
+
+
+# ------------------------------------------------------------------ whatever people write
+
+leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    | st.sampled_from(["T1", "T2", "pending", "done", "blocked", "pass", "fail", 10**400, "\ud800"])
+)  # fmt: skip
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+tasks_like = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys((*Task._fields, "later"), values)
+)  # fmt: skip
+nodes_like = st.fixed_dictionaries({}, optional=dict.fromkeys((*Node._fields, "later"), values))
+documents = {
+    Source.TASKS: st.fixed_dictionaries(
+        {"tasks": st.lists(tasks_like, max_size=3) | values},
+        optional={"revision": values, "next": values, "later": values, "v": values},
+    ),
+    Source.GRAPH: st.fixed_dictionaries(
+        {"nodes": st.lists(nodes_like, max_size=3) | values}, optional={"revision": values}
+    ),
+    Source.GOAL: st.fixed_dictionaries(
+        {}, optional={"title": values, "accepted": values, "set_at": values, "revision": values,
+                      "acceptance_state": values | st.dictionaries(st.text(max_size=3), values)},
+    ),
+}  # fmt: skip
+
+
+documents = {
+    Source.TASKS: documents[Source.TASKS]
+    | values.map(lambda odd: {"tasks": [{"id": "T1", "title": "x", "later": odd}]})
+    | values.map(lambda odd: {"tasks": [], "later": odd}),
+    Source.GRAPH: documents[Source.GRAPH]
+    | values.map(lambda odd: {"nodes": [{"id": "a", "later": odd}]}),
+    Source.GOAL: documents[Source.GOAL] | values.map(lambda odd: {"title": "x", "later": odd}),
+}
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_whatever_stands_in_a_file_it_is_read_or_named_and_what_is_read_can_be_kept(data):
+    """No traceback, no guess, and no value that the next write would lose or choke on."""
+    source = data.draw(st.sampled_from(tuple(Source)))
+    value = data.draw(documents[source])
+    with fast_folder() as folder:
+        layout = World(folder / "vyane").layout
+        ledger.make_files(layout, "p")
+        path = ledger.path_of(layout, "p", source)
+        Path(path).write_text(json.dumps(value))
+        books = ledger.read(layout, "p")
+        reading = books.reading(source)
+        judge(books)
+
+        if not reading.read:
+            assert reading.detail
+            return
+        stamp = ledger.stamp(path)
+        match source:
+            case Source.TASKS:
+                ledger.save_ledger(layout, "p", books.ledger, stamp)
+            case Source.GRAPH:
+                ledger.save_graph(layout, "p", books.graph, stamp)
+            case Source.GOAL:
+                ledger.save_goal(layout, "p", books.goal, stamp)
+        again = ledger.read(layout, "p")
+        assert again.read
+        for before, after in zip(books[2:], again[2:], strict=True):
+            kept = before is None or after._replace(revision=before.revision) == before
+            assert kept

@@ -100,7 +100,7 @@ def check_start(ledger: Ledger, graph: Graph, task: Task) -> None:
         raise RefusedError(
             f"{task.id} comes after {', '.join(waits)}, not done yet",
             slug="not_ready",
-            hint=f"`vyane task edit {task.id} --after none` takes the links away",
+            hint="`vyane taskgraph` shows what comes first",
         )
     runs = line_holder(ledger, task)
     if runs is not None:

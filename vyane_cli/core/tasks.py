@@ -140,7 +140,7 @@ def check_change(change: Change) -> None:
         )
     if change.artifact and change.no_artifact_reason:
         raise InvalidInputError(
-            "no-artifact-reason", change.no_artifact_reason, "right beside an artifact"
+            "no-artifact-reason", change.no_artifact_reason, "empty, as it is with an artifact"
         )
     if status is not TaskStatus.DONE and (change.artifact or change.no_artifact_reason):
         what = change.artifact or change.no_artifact_reason

@@ -16,7 +16,8 @@ from vyane_cli.core.results import CANCELLED, Ending, Report
 from vyane_cli.core.runtimes import child_environment, find_runtime
 from vyane_cli.core.workers import WorkerStatus, check_transition
 from vyane_cli.errors import ConflictError, NotFoundError, StorageError, VyaneError
-from vyane_cli.store import files, launches, needs, processes, registry
+from vyane_cli.operations.needs import call_person
+from vyane_cli.store import files, launches, processes, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -169,7 +170,7 @@ def _call_person(runtime: "Runtime", worker: str, reason: str) -> None:
         f"{name} ({worker}) was to be resumed for its mail: {reason}; "
         f"`vyane logs {worker}` shows what it said, `vyane inbox {worker}` what waits"
     )
-    needs.add(runtime.layout, f"resume:{worker}", text, runtime.clock(), runtime.deadline())
+    call_person(runtime, f"resume:{worker}", text, who=name)
 
 
 def _unheard(reply: Reply) -> None:

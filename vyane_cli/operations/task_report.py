@@ -102,28 +102,27 @@ def _worker(runtime: Runtime) -> Worker | None:
 
 
 def _check_free(runtime: Runtime, project: str, task: Task, worker: Worker) -> None:
-    """ConflictError when another worker has this task and is not gone."""
-    holder = task.worker if task.status is TaskStatus.RUNNING else ""
+    """ConflictError when another worker has this task, by report or by claim, and is not gone."""
     claim = _claim(runtime, project, task.id)
-    if not holder and claim is not None and claim.worker != worker.id:
-        alive = holder_of(runtime, claim) in (Liveness.BUSY, Liveness.IDLE)
-        holder = claim.worker if alive else ""
-    if not holder or holder == worker.id:
-        return
-    other = registry.Registry(runtime.layout).workers.get(holder)
-    if other is None:
-        if claim is None:
-            return
-        name = holder
-    elif other.final or look(runtime, other).liveness is Liveness.EXITED:
-        return
-    else:
-        name = f"{other.name} ({other.id})"
-    raise ConflictError(
-        f"{name} has {task.id}",
-        slug="task_taken",
-        hint=f"take another task, or wait until it reports; `vyane task show {task.id}`",
-    )
+    holders = []
+    if task.status is TaskStatus.RUNNING and task.worker:
+        holders.append((task.worker, _liveness(runtime, task.worker)))
+    elif claim is not None:
+        holders.append((claim.worker, holder_of(runtime, claim)))
+    for holder, liveness in holders:
+        if holder != worker.id and liveness in (Liveness.BUSY, Liveness.IDLE):
+            raise ConflictError(
+                f"{holder} has {task.id}",
+                slug="task_taken",
+                hint=f"take another task, or wait until it reports: `vyane task show {task.id}`",
+            )
+
+
+def _liveness(runtime: Runtime, worker_id: str) -> Liveness:
+    known = registry.Registry(runtime.layout).workers.get(worker_id)
+    if known is None or known.final:
+        return Liveness.EXITED
+    return look(runtime, known).liveness
 
 
 def _claim(runtime: Runtime, project: str, task: str) -> Claim | None:

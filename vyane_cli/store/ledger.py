@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from vyane_cli.core.books import READ, Books, Readability, Reading, Source
 from vyane_cli.core.goals import Goal, parse_goal, render_goal
 from vyane_cli.core.ledger_form import parse_ledger, render_ledger
+from vyane_cli.core.schemas import clean
 from vyane_cli.core.taskgraph import (
     Graph,
     check_links,
@@ -87,7 +88,7 @@ def _read(
     source: Source, path: str, parse: Callable[[Mapping[str, Any]], Any]
 ) -> tuple[Reading, Any]:
     try:
-        value = document.load_as(path, parse, _NOUNS[source])
+        value = document.load_as(path, lambda data: parse(_sound(data)), _NOUNS[source])
     except CorruptStateError as error:
         newer = error.slug == "too_new"
         state = Readability.NEWER if newer else Readability.DAMAGED
@@ -99,6 +100,15 @@ def _read(
         return Reading(source, path, Readability.MISSING, "the file is not there"), None
     empty = Readability.EMPTY if _is_empty(value) else Readability.READABLE
     return Reading(source, path, empty), value
+
+
+def _sound(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What every JSON reader takes; a value that could not be written again is damage."""
+    try:
+        found: dict[str, Any] = clean(dict(data), "value")
+    except InvalidInputError as error:
+        raise ValueError(error.message) from None
+    return found
 
 
 _NOUNS = {Source.TASKS: "ledger", Source.GRAPH: "task graph", Source.GOAL: "goal"}

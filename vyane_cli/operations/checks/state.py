@@ -273,7 +273,7 @@ def books(subject: Subject) -> Finding:
             except (CorruptStateError, InvalidInputError) as error:
                 wrong.append(f"claim of {task} in {name}: {error.message}")
     if not wrong:
-        return Finding(True, f"{count} of them" if count else "no projects")
+        return Finding(True, f"{count} project{'s' * (count > 1)}" if count else "no projects")
     return Finding(
         False, some(wrong), "mend it by hand; until then nothing is started or paused by it"
     )
