@@ -230,7 +230,7 @@ class FileChannel:
         )
         return Outcome(Verdict.DONE, page=Page(messages, onward))
 
-    def seek_end(self, conversation: Conversation) -> Outcome:
+    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> Outcome:
         """After the last line that is there."""
         found = self._load(conversation)
         if isinstance(found, Outcome):

@@ -225,10 +225,11 @@ class Channel(Protocol):
         """
         ...
 
-    def seek_end(self, conversation: Conversation) -> Outcome:
+    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> Outcome:
         """DONE with a `page` without messages, whose cursor stands after all that is there.
 
-        What was written before a session was bound is not for it.
+        What was written before a session was bound is not for it. `at_ms`: after what was there
+        at that time, where the channel can tell.
         """
         ...
 

@@ -12,6 +12,7 @@ from vyane_cli.operations.bindings import end_one, set_locked
 from vyane_cli.operations.mirror_runs import Run
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
+from vyane_cli.store.layout import Layout
 
 LOOKS = 2
 """So often a part is sent in one run while its fate stays unknown."""
@@ -22,7 +23,7 @@ class Thread:
 
     def __init__(self, run: Run, binding: Binding) -> None:
         self.run, self.binding = run, binding
-        self.state = load_state(run, binding)
+        self.state = load_state(run.runtime.layout, binding)
         self.sent = self.edited = 0
         self.problem = ""
 
@@ -185,9 +186,8 @@ class Thread:
                 pass  # STOP and a wait everywhere are the channel's; LOOK is for the next run
 
 
-def load_state(run: Run, binding: Binding) -> ThreadState:
+def load_state(layout: Layout, binding: Binding) -> ThreadState:
     """What is known of a conversation; of a new one what its session's last place had left."""
-    layout = run.runtime.layout
     fresh = ThreadState(binding.id, binding.target_session, binding.generation)
     known = mirrors.load_thread(layout, binding)
     if known is not None and known.session == binding.target_session:
@@ -195,21 +195,21 @@ def load_state(run: Run, binding: Binding) -> ThreadState:
     if known is not None:  # the conversation spoke to another session before
         fresh = fresh._replace(last=known.last, title=known.title, closed=known.closed)
         fresh = fresh._replace(inbound=known.inbound, seen=known.seen)
-    return inherit(run, binding, fresh)
+    return inherit(layout, binding, fresh)
 
 
-def inherit(run: Run, binding: Binding, fresh: ThreadState) -> ThreadState:
+def inherit(layout: Layout, binding: Binding, fresh: ThreadState) -> ThreadState:
     """Go on where the session's earlier conversation of this channel ended."""
     earlier = [
         one
-        for one in book.load(run.runtime.layout).values()
+        for one in book.load(layout).values()
         if one.target_session == binding.target_session
         and one.conversation[:2] == binding.conversation[:2]
         and one.id != binding.id
         and one.status is BindingStatus.ENDED
     ]
     for one in sorted(earlier, key=lambda b: b.ended_at or 0.0, reverse=True):
-        before = mirrors.load_thread(run.runtime.layout, one)
+        before = mirrors.load_thread(layout, one)
         if before is not None and before.started and before.session == binding.target_session:
             return fresh._replace(
                 cursor=before.cursor,

@@ -3,6 +3,7 @@
 The lock is held while the channel is spoken to: two runs at once show everything once, in order.
 """
 
+import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -85,7 +86,7 @@ class Run:
         held.__enter__()
         try:
             self.state = mirrors.load_channel(runtime.layout, self.name, self.account)
-            self.memory = dict(self.state.memory)
+            self.memory = copy.deepcopy(dict(self.state.memory))
             self.channel = open_channel(runtime, self.name, self.account, self.memory)
             self.texts = runtime.mirror_templates
             self.end_ms = runtime.clock().now_ms + int(self.budget_s * 1000)
@@ -116,7 +117,7 @@ class Run:
 
     def keep_memory(self) -> None:
         """Keep the adapter's memory. Not flushed: a lost one costs a refused request."""
-        self.keep(self.state._replace(memory=dict(self.memory)), durable=False)
+        self.keep(self.state._replace(memory=copy.deepcopy(self.memory)), durable=False)
 
     def again(self) -> None:
         """Forget why the channel was left alone."""

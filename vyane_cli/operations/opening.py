@@ -13,6 +13,7 @@ from vyane_cli.operations.conversing import load_state
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.mirror_runs import Run
 from vyane_cli.store import mirrors, registry
+from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,14 +104,17 @@ def make_conversation(
 
 def mark_end(runtime: "Runtime", binding: Binding) -> None:
     """What was written before a session was bound is not for it; else seen to at first read."""
+    channel, account = binding.conversation[:2]
+    with runtime.held((Kind.MIRROR, f"{channel}/{account}")):
+        state = load_state(runtime.layout, binding)._replace(begun=False)
+        mirrors.save_thread(runtime.layout, binding, state)
     try:
-        with Run(runtime, *binding.conversation[:2]) as run:
-            state = load_state(run, binding)._replace(begun=False)
+        with Run(runtime, channel, account) as run:
             outcome = run.learn(run.channel.seek_end(binding.conversation))
             if outcome.verdict is Verdict.DONE and outcome.page is not None:
                 state = state._replace(inbound=outcome.page.cursor, begun=True)
-            mirrors.save_thread(runtime.layout, binding, state)
-    except VyaneError:
+                mirrors.save_thread(runtime.layout, binding, state)
+    except VyaneError:  # no credentials here, or no answer
         return
 
 
@@ -122,7 +126,7 @@ def first_state(
     One that was found although no run was killed while it made it has lost its state: what stands
     there is not said again, and what people wrote there is not taken in again.
     """
-    state = load_state(run, binding)
+    state = load_state(run.runtime.layout, binding)
     state = state._replace(last=outcome.id, title=title, found=outcome.found)
     if outcome.found and not begun:
         state = state._replace(last="", begun=False)

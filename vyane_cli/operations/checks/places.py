@@ -23,9 +23,12 @@ def channels(subject: Subject) -> Finding:
         except VyaneError as error:
             return Finding(False, f"{name}: {error.message}", error.hint or "mend config.toml")
         state = mirrors.load_channel(subject.layout, name, "default")
-        if state.fault is not None and state.fault.verdict == Verdict.OFF:
-            fix = f"{state.fault.fix}; {AGAIN}" if state.fault.fix else AGAIN
-            return Finding(False, f"{name}: {state.fault.detail or state.fault.reason}", fix)
+        fault = state.fault
+        if fault is not None and fault.verdict == Verdict.OFF:
+            fix = f"{fault.fix}; {AGAIN}" if fault.fix else AGAIN
+            return Finding(False, f"{name}: {fault.detail or fault.reason}", fix)
+        if fault is not None and fault.fix and fault.retry_ms > subject.clock.now_ms:
+            return Finding(False, f"{name}: {fault.detail}", fault.fix)
         if state.problem:
             return Finding(False, f"{name}: {state.problem}", "mend it, then `vyane mirror pull`")
         notes.append(name)
