@@ -7,7 +7,15 @@ from typing import Any
 
 from tests.discord.mockcord import MockDiscord
 from vyane_cli.channels import discord
-from vyane_cli.core.conversations import Conversation, Opening, Outcome, Part, Surroundings, Verdict
+from vyane_cli.core.conversations import (
+    Channel,
+    Conversation,
+    Opening,
+    Outcome,
+    Part,
+    Surroundings,
+    Verdict,
+)
 from vyane_cli.core.mirroring import nonce_of
 
 BUDGET_MS = 20_000
@@ -34,7 +42,7 @@ class Bot:
         self.waited_s += seconds
         self.server.advance(seconds)
 
-    def run(self) -> discord.DiscordChannel:
+    def run(self) -> Channel:
         """The channel of a new process."""
         self.memory = json.loads(json.dumps(self.memory))
         around = Surroundings(

@@ -12,6 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+EXTRA = "discord"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,10 @@ def install(wheel: Path, root: Path) -> Installation:
 
 
 def requirements_of(wheel: Path) -> list[importlib.metadata.Distribution]:
-    """What the wheel needs, and what that needs, from the interpreter that runs the tests."""
+    """What the wheel and its extra need, and what that needs, from what runs the tests."""
     (own,) = importlib.metadata.distributions(path=[str(wheel)])
     found: dict[str, importlib.metadata.Distribution] = {}
-    todo = [*_names(own)]
+    todo = [*_names(own), *_names(own, EXTRA)]
     while todo:
         name = todo.pop()
         if name not in found:
@@ -86,10 +87,10 @@ def requirements_of(wheel: Path) -> list[importlib.metadata.Distribution]:
     return list(found.values())
 
 
-def _names(distribution: importlib.metadata.Distribution) -> Iterator[str]:
+def _names(distribution: importlib.metadata.Distribution, extra: str = "") -> Iterator[str]:
     for text in distribution.requires or ():
         requirement = Requirement(text)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             yield requirement.name
 
 

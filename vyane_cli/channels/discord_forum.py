@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from vyane_cli.channels.discord import NAME
 from vyane_cli.channels.discord_errors import CODES, outcome_of
 from vyane_cli.channels.discord_parts import message_of
 from vyane_cli.channels.discord_rest import Request, Rest, Stopped
-from vyane_cli.channels.discord_settings import NAME, Settings
+from vyane_cli.channels.discord_settings import Settings
 from vyane_cli.channels.discord_text import title
 from vyane_cli.core.conversations import Conversation, File, Opening, Outcome, Verdict
 
@@ -76,16 +77,21 @@ class Forum:
 
     def open(self, opening: Opening) -> Outcome:
         """The post with this key, among the open and the closed ones, or a new one."""
-        thread = self._find(opening.key) or self._make(opening)
+        found = self._find(opening.key)
+        thread = found or self._make(opening)
         threads = self.memory.setdefault("threads", {})
         threads[thread] = opening.key
         for old in list(threads)[:-THREADS_MAX]:
             del threads[old]
         where = Conversation(NAME, self.account, thread, self.settings.forum)
-        return Outcome(Verdict.DONE, id=thread, conversation=where)  # its first message's id too
+        # the id of a post is that of its first message too
+        return Outcome(Verdict.DONE, id=thread, conversation=where, found=bool(found))
 
     def _make(self, opening: Opening) -> str:
-        message, files = message_of(opening.first)
+        first = opening.first
+        if not _names(first.text, opening.key):
+            first = first._replace(text=f"{first.text}\n-# {opening.key}")
+        message, files = message_of(first)
         body = {"name": title(opening.title), "message": message}
         if tags := self.place()["tags"]:
             body["applied_tags"] = tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,18 +16,21 @@ PARTS_MAX = 8
 EXCERPT = 1_200
 FILE_MAX = 8 * 1024 * 1024
 CUT_FILE = 256 * 1024
+_EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 NOBODY: Mapping[str, Any] = {"parse": []}
 
 
 def plan_parts(post: Post) -> Sequence[Part]:
     """The messages of a post; a very long one is its beginning and a file."""
-    pieces = text_of.split(post.text)
-    if not pieces:
+    whole = text_of.clean(post.text)
+    if not whole.strip():
         return []
+    # more than so many characters are more than so many messages, without a look at each
+    pieces = [] if len(whole) > PARTS_MAX * text_of.LIMIT else text_of.split(whole)
     files: tuple[File, ...] = ()
-    if len(pieces) > PARTS_MAX:
-        whole = text_of.clean(post.text)
-        head = text_of.split(post.text, EXCERPT)[0]
+    if not pieces or len(pieces) > PARTS_MAX:
+        begin = _EMPTY_LINES.sub("", whole)[: 4 * EXCERPT]
+        head = (text_of.split(begin, EXCERPT) or ["…"])[0]
         note = f"-# {len(whole):,} characters in all: output.txt"
         data = whole.encode("utf-8", "replace")
         if len(data) > FILE_MAX:

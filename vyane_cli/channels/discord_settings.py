@@ -10,22 +10,11 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import os
-import subprocess
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from vyane_cli.core.config import Key
-from vyane_cli.errors import InvalidInputError, VyaneError
-
-NAME = "discord"
-# fmt: off
-SETTINGS: Mapping[str, Key] = {
-    "guild": Key("", "Id of the Discord server; empty: that of the forum."),
-    "forum": Key("", "Id of the forum channel in which the posts are made."),
-    "tags":  Key([], "Names of tags of the forum for new posts, at most five."),
-}
-# fmt: on
+from vyane_cli.errors import InvalidInputError
 
 API = "https://discord.com/api/v10"
 HOST = "discord.com"
@@ -131,6 +120,7 @@ def _from_file(path: str) -> str:
 
 def _from_command(command: str) -> str:
     import shlex
+    import subprocess
 
     name = "DISCORD_TOKEN_COMMAND"
     try:
@@ -147,13 +137,3 @@ def _from_command(command: str) -> str:
     else:
         return run.stdout.decode("utf-8", "replace").partition("\n")[0]
     raise InvalidInputError(name, "(not shown)", f"a command that prints a token: {reason}")
-
-
-class NotInstalledError(VyaneError):
-    """The extra is missing."""
-
-    slug = "not_installed"
-    hint = "pip install 'vyane[discord]'"
-
-    def __init__(self) -> None:
-        super().__init__("the Discord channel needs urllib3, which is not installed")

@@ -26,6 +26,7 @@ _LANGUAGE_MAX = 40
 _LANGUAGE = re.compile(r"[\w+.#-]*")
 _FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WHOLE = re.compile(r"<(?:@[!&]?|#|a?:\w+:|t:)[\w:-]*>|\[[^\]\n]*\]\([^)\n]*\)|https?://\S+|`+")
 """What must not be cut in two: mentions, custom emoji, times, links, runs of backticks."""
 
@@ -34,7 +35,7 @@ def clean(text: str) -> str:
     """Without colour codes and control characters; line ends as newlines."""
     text = _COLOURS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc")
+    return _CONTROLS.sub("", text)
 
 
 def title(text: str, otherwise: str = "session") -> str:
@@ -162,7 +163,7 @@ def _cut_long(text: str, limit: int) -> list[Line]:
     for line in _lines(text):
         room = limit - 2 * len(_CLOSING) - len(line.before or line.after or "") - 1
         rest, before = line, line.before
-        while utf16_length(rest.text) > room:
+        while len(rest.text) > room or utf16_length(rest.text) > room:
             at = fitting(rest.text, room)
             head = next(iter(_within(rest.text[:at], before)))
             found.append(head)
@@ -197,8 +198,8 @@ def fitting(text: str, room: int) -> int:
 def _outside_of_tokens(text: str, end: int) -> int:
     """The last place up to `end` that is in no mention, link, emoji or combined character."""
     for token in _WHOLE.finditer(text):
-        if token.start() < end < token.end():
-            if token.start() > 0 and token.end() - token.start() <= end:
+        if token.end() > end:
+            if 0 < token.start() < end and token.end() - token.start() <= end:
                 end = token.start()
             break
     at = end
