@@ -24,11 +24,13 @@ from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations import diagnose
 from vyane_cli.operations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.mirror_pull import pull
 from vyane_cli.operations.mirror_push import push
 from vyane_cli.operations.results import settle_child
 from vyane_cli.store import bindings as book
 from vyane_cli.store import files, registry
+from vyane_cli.store.locks import Kind
 
 ME = "root"
 
@@ -198,6 +200,55 @@ def test_a_child_s_result_closes_its_own_thread_and_shows_once_in_its_parent_s_o
     statuses = {b.target_session: b.status for b in book.load(one.world.layout).values()}
     assert statuses[logical_of(one, child)] is BindingStatus.ENDED
     assert statuses[one.logical] is BindingStatus.ACTIVE
+
+
+def test_a_child_s_progress_is_one_post_in_its_own_thread_and_a_line_in_its_parent_s(one) -> None:
+    child = child_of(one)
+    push(one.world)
+    for text in ("3 of 9 files", "7 of 9 files\nand more"):
+        speaker = Speaker(FromKind.WORKER, child, "kid")
+        one.world.send(one.worker, text, speaker, kind="status-update")
+        push(one.world)
+
+    assert said(thread_of(one, logical_of(one, child))) == ["🏃 7 of 9 files"]
+    assert said(thread_of(one))[-1] == "**Children**\n🏃 kid: 7 of 9 files"
+
+
+def test_an_interrupt_is_noted_once_each_time_and_in_the_title(one) -> None:
+    child = child_of(one)
+    path = None
+    for status in (WorkerStatus.INTERRUPTED, WorkerStatus.RUNNING, WorkerStatus.INTERRUPTED):
+        with one.world.held((Kind.REGISTRY, "")):
+            known = registry.Registry(one.world.layout)
+            known.put(known.workers[child]._replace(status=status))
+            known.save()
+        diagnose.append_fact(
+            one.world, child, logical_of(one, child), EventKind.DIAGNOSTIC, {"code": "x"},
+            one.world.clock(),
+        )  # fmt: skip
+        push(one.world)
+        push(one.world)
+        path = thread_of(one, logical_of(one, child))
+
+    assert [text[:24] for text in said(path)] == ["⚠️ an interrupt was sent"] * 2
+    assert parse_thread(path.read_text()).title.startswith("⚠️")
+
+
+def test_a_session_that_is_bound_again_goes_on_in_the_same_thread(one) -> None:
+    turn(one, "one")
+    push(one.world)
+    where = Conversation("file", "default", thread_of(one).name.removesuffix(".md"))
+    unbind(one.world, session=one.logical, reason="enough")
+    turn(one, "two")
+    push(one.world)
+    bind(one.world, Wanted(one.worker, where))
+    turn(one, "three")
+    push(one.world)
+    unbind(one.world, session=one.logical, reason="again")
+    push(one.world)
+
+    farewell = "This is no longer the session's place: what is written here reaches nobody."
+    assert said(thread_of(one)) == ["✅ one", farewell, "✅ two", "✅ three", farewell]
 
 
 def test_two_children_that_finish_at_once_each_speak_in_their_own_thread(one) -> None:

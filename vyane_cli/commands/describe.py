@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 from vyane_cli import __version__
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.config import KEYS
+from vyane_cli.core.config import every_key
 from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Status
 from vyane_cli.errors import EXIT_CODES, InvalidInputError
 from vyane_cli.render.human import Screen
@@ -45,7 +45,8 @@ def command(
             "lanes": [str(lane) for lane in Lane],
             "statuses": [str(status) for status in Status],
             "settings": {
-                key: {"default": known.default, "doc": known.doc} for key, known in KEYS.items()
+                key: {"default": known.default, "doc": known.doc}
+                for key, known in every_key(state.runtime.channel_keys).items()
             },
             "exit_codes": dict(EXIT_CODES),
         }

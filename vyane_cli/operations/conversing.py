@@ -18,6 +18,10 @@ LOOKS = 2
 """So often a part is sent in one run while its fate stays unknown."""
 
 
+FAREWELL = "farewell"
+"""What `ended` says of a conversation whose binding ended before its session."""
+
+
 class Thread:
     """A binding's conversation within a run."""
 
@@ -191,7 +195,10 @@ def load_state(layout: Layout, binding: Binding) -> ThreadState:
     fresh = ThreadState(binding.id, binding.target_session, binding.generation)
     known = mirrors.load_thread(layout, binding)
     if known is not None and known.session == binding.target_session:
-        return known._replace(generation=binding.generation)
+        if known.generation == binding.generation:
+            return known
+        ended = "" if known.ended == FAREWELL else known.ended  # bound again: it goes on
+        return known._replace(generation=binding.generation, ended=ended, fault=None)
     if known is not None:  # the conversation spoke to another session before
         fresh = fresh._replace(last=known.last, title=known.title, closed=known.closed)
         fresh = fresh._replace(inbound=known.inbound, seen=known.seen)

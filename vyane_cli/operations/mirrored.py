@@ -6,6 +6,7 @@ from typing import NamedTuple
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.messages import Kind, body_of
 from vyane_cli.core.sessions import LogicalSession
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
@@ -13,7 +14,7 @@ from vyane_cli.operations.liveness import look
 from vyane_cli.operations.mirror_runs import Run
 from vyane_cli.operations.topology import progress_of
 from vyane_cli.store import bindings as book
-from vyane_cli.store import registry
+from vyane_cli.store import inbox, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class Family(NamedTuple):
     def progress(self, child: Worker) -> str:
         """What a child did last."""
         return progress_of(self.runtime, child)
+
+    def reported(self, child: Worker) -> str:
+        """What a child told its parent last of how far it is; empty when that was another thing."""
+        said = inbox.last_sent(self.runtime.layout.outbox(child.id))
+        return body_of(said) if said is not None and said.kind is Kind.STATUS_UPDATE else ""
 
     def lies_in(self, child: Worker, where: Conversation) -> bool:
         """Whether a child's conversation is a thread of this one."""
