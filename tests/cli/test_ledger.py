@@ -203,6 +203,35 @@ def test_a_report_knows_its_worker_from_the_environment(ledger, one, monkeypatch
     assert ledger("task", "report", "T1", "--state", "running")["worker"] == one.worker
 
 
+def test_a_child_reports_what_its_task_is_at_as_task_report_does(ledger, one, folder, monkeypatch):  # noqa: F811
+    """`vyane report --task`: the same rules, the same words, by the worker that runs it."""
+    ledger("task", "add", "one")
+    monkeypatch.setenv("VYANE_WORKER", one.worker)
+    taken = ledger("report", "--task", "t1", "--state", "running")
+    assert (taken["id"], taken["status"], taken["worker"]) == ("T1", "running", one.worker)
+    assert taken == ledger("task", "report", "T1", "--state", "running")
+    assert error(ledger("report", "--task", "T1", "--state", "done"))[0] == 2
+    (folder / "parser.py").write_text("")
+    done = ledger("report", "--task", "T1", "--state", "done", "--artifact", "parser.py")
+    assert (done["status"], done["artifact"]) == ("done", str(folder / "parser.py"))
+
+
+@pytest.mark.parametrize("words, code", [
+    (("--task", "T1"), 2),
+    (("--task", "T9", "--state", "running"), 3),
+    (("--task", "T1", "--state", "lost"), 2),
+    (("--task", "T1", "--state", "running", "--progress", "half"), 2),
+    (("--progress", "half", "--state", "done"), 2),
+    (("--result", "x", "--project", "p"), 2),
+])  # fmt: skip
+def test_a_report_of_a_task_that_makes_no_sense_changes_nothing(ledger, words, code):
+    """Exactly one thing is reported, with what belongs to it."""
+    ledger("task", "add", "one")
+    before = files_of(ledger.home)
+    assert error(ledger("report", *words))[0] == code
+    assert files_of(ledger.home) == before
+
+
 def test_a_task_that_a_live_worker_has_is_not_taken_by_another(ledger, one, monkeypatch):  # noqa: F811
     world = one.world
     other = world.register("other", pid=os.getpid())

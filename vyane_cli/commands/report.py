@@ -6,9 +6,11 @@ import typer
 
 from vyane_cli.commands.send import read_text, show_sent
 from vyane_cli.commands.state import state_of
+from vyane_cli.commands.task import show_report
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.report import report_long_running, report_progress, report_result
+from vyane_cli.operations.task_report import TaskReport
 from vyane_cli.render.human import Screen, clock_time
 
 
@@ -22,18 +24,39 @@ def command(
     long_running: Annotated[
         str | None, typer.Option(help="For so long silence is no sign of trouble, such as 2h.")
     ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="A task of the project, such as T3: what it is at.")
+    ] = None,
+    status: Annotated[
+        str, typer.Option("--state", help="With --task: running, done, blocked or pending.")
+    ] = "",
+    reason: Annotated[str, typer.Option(help="With --state blocked: who or what must do.")] = "",
+    artifact: Annotated[
+        str, typer.Option(help="With --state done: what was made, a path that is there.")
+    ] = "",
+    no_artifact_reason: Annotated[
+        str, typer.Option(help="With --state done: why nothing was made.")
+    ] = "",
+    project: Annotated[str, typer.Option(help="With --task: its project's name.")] = "",
 ) -> None:
     """Report to the parent, from inside a child: its result, progress, or a longer silence.
 
-    A result is the last word: the child has ended with it, and a second one is refused.
+    A result is the last word: the child has ended with it, and a second one is refused. `--task`
+    reports what a task of the ledger is at, as `vyane task report` does.
     """
     state = state_of(context)
-    given = [one for one in (result, progress, long_running) if one is not None]
+    given = [one for one in (result, progress, long_running, task) if one is not None]
     if len(given) != 1 or (failed and result is None):
-        raise InvalidInputError(
-            "report", ", ".join(given), "exactly one of --result, --progress, --long-running"
-        )
-    if progress is not None:
+        expected = "exactly one of --result, --progress, --long-running, --task"
+        raise InvalidInputError("report", ", ".join(given), expected)
+    about = {"state": status, "reason": reason, "artifact": artifact,
+             "no-artifact-reason": no_artifact_reason, "project": project}  # fmt: skip
+    for name, value in about.items():
+        if value and task is None:
+            raise InvalidInputError(name, value, "needed without --task")
+    if task is not None:
+        show_report(state, TaskReport(task, status, reason, artifact, no_artifact_reason, project))
+    elif progress is not None:
         show_sent(state, report_progress(state.runtime, read_text(progress)))
     elif long_running is not None:
         seconds = parse_duration_s("long-running", long_running)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.send import read_text
-from vyane_cli.commands.state import state_of
+from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.tasks import Task, TaskStatus
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.deadlines import parse_deadline
@@ -226,10 +226,14 @@ def report_command(
     project: Project = "",
 ) -> None:
     """Report what a task is at. It wakes nobody; the same report again changes nothing."""
-    state = state_of(context)
     report = TaskReport(task, status, reason, artifact, no_artifact_reason, project)
+    show_report(state_of(context), report)
+
+
+def show_report(state: State, report: TaskReport) -> None:
+    """Keep a report, and show the task as it is after it."""
     changed = report_task(state.runtime, report)
-    row = show_task(state.runtime, select_project(state.runtime, project), changed.id)
+    row = show_task(state.runtime, select_project(state.runtime, report.project), changed.id)
 
     def human(screen: Screen) -> None:
         screen.say(f"{changed.id} {safe(changed.title)} is {changed.status}")
