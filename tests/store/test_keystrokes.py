@@ -221,6 +221,20 @@ def test_no_lock_is_held_while_keys_are_typed(pane, monkeypatch, by):
     assert free == [True]
 
 
+def test_older_work_waits_behind_a_takeover_here_too(pane):
+    """The line is typed for the order, and for what was sent before it when that is over."""
+    world, worker = pane.bob.world, pane.bob.worker
+    world.limit = world.deadline()  # as in a hook: stored, and no key
+    old = world.send(worker, "the old plan")
+    order = world.send(worker, "", kind="takeover", payload={"instruction": "stop"})
+    world.limit = None
+    pane.open()
+    assert type_for_mail(world, worker, world.clock())
+    assert world.rules(order)[-1] == "attempt:tmux/control"
+    assert world.rules(old) == ["message:"]
+    assert not type_for_mail(world, worker, world.clock())
+
+
 def test_a_cancel_begins_no_turn_in_order_to_stop_it(pane):
     """Nothing runs there."""
     pane.open()

@@ -6,9 +6,10 @@ is started or a key typed. What a kill after it leaves is an attempt that nothin
 
 from collections.abc import Callable
 
-from vyane_cli.core.gating import Decision, Readings, Verdict, recent_starts
+from vyane_cli.core.drafts import LANES
+from vyane_cli.core.gating import Decision, Readings, Verdict, ask_fence, recent_starts
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Entry, Op
+from vyane_cli.core.mailbox import Entry, Mailbox, Op, takeover_of
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
@@ -27,7 +28,8 @@ def record_start(
 ) -> Decision | None:
     """Record what `choose` decides for a worker's mail. Under its inbox locks; None: for nothing.
 
-    A start is counted, so that the gates see it; a refusal is recorded once.
+    It is offered by lane, without what waits behind a takeover. A start is counted, so that the
+    gates see it; a refusal is recorded once.
     """
     layout = runtime.layout
     paths = boxes_of(runtime, worker.id, worker.logical_session_id)
@@ -35,7 +37,7 @@ def record_start(
     try:
         own = boxes[0]
         readings = Readings(own.head, Liveness.IDLE, clock.boot_ms, runtime.config.limits)
-        found = choose([entry for box in boxes for entry in box.entries.values()], readings)
+        found = choose(_in_order([box.mailbox for box in boxes]), readings)
         if found is None or found[0].rule == found[1].rule:
             return None if found is None else found[1]
         entry, decision = found
@@ -62,3 +64,10 @@ def record_start(
     finally:
         for box in boxes:
             box.close()
+
+
+def _in_order(boxes: list[Mailbox]) -> list[Entry]:
+    takeover = takeover_of(boxes)
+    entries = [entry for box in boxes for entry in box.entries]
+    free = [entry for entry in entries if ask_fence(entry.message, takeover) is None]
+    return sorted(free, key=lambda entry: LANES.index(entry.message.lane))
