@@ -239,6 +239,22 @@ def test_a_child_that_was_broken_off_goes_on_and_sends_its_result(hosts, monkeyp
     assert status_of(kid) is WorkerStatus.COMPLETED
 
 
+@pytest.mark.parametrize("before", ["STALE", "RELEASED", "IDLE", "PENDING"])
+def test_a_child_that_was_broken_off_is_resumed_whatever_it_was_called_before(
+    hosts, monkeypatch, before
+):
+    """It was found stale before its process ended, for instance."""
+    parent, kid = broken_off(hosts, monkeypatch)
+    world = parent.world
+    allow(world, "children")
+    monkeypatch.setattr(resuming, "start_launcher", lambda *rest: None)
+    book = registry.Registry(world.layout)
+    book.put(book.workers[kid.worker]._replace(status=WorkerStatus(before)))
+    book.save()
+    assert not settle_lost(world, registry.Registry(world.layout).workers[kid.worker])
+    assert status_of(kid) is WorkerStatus.INTERRUPTED
+
+
 def test_a_child_that_breaks_off_again_and_again_has_failed(hosts, monkeypatch):
     """Two times it is resumed; what cannot be resumed fails with its reason."""
     parent, kid = broken_off(hosts, monkeypatch)

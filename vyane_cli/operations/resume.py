@@ -18,7 +18,7 @@ from vyane_cli.core.runtimes import (
     takes_prompt,
 )
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.core.workers import Worker, WorkerStatus, check_transition
+from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.errors import InvalidInputError, VyaneError
 from vyane_cli.operations.attempts import record_start
 from vyane_cli.operations.launch import start_launcher
@@ -111,7 +111,7 @@ def resume_lost(runtime: "Runtime", worker: Worker) -> bool:
 
 def _interrupted(status: WorkerStatus) -> WorkerStatus:
     """INTERRUPTED, by way of RUNNING where the table has no direct way."""
-    if status in (WorkerStatus.PENDING, WorkerStatus.STALE):
+    if WorkerStatus.INTERRUPTED not in TRANSITIONS[status]:
         status = check_transition(status, WorkerStatus.RUNNING)
     return check_transition(status, WorkerStatus.INTERRUPTED)
 
