@@ -13,7 +13,9 @@ from tests.simulated import HUMAN, Host, machine
 from tests.store.faults import Outcome, failing_at, stopped_at
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.gc import collect
+from vyane_cli.operations.register import rename_worker
 from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.timeline_delete import delete_timeline
 from vyane_cli.store import quarantine
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
@@ -329,8 +331,8 @@ def test_a_killed_clear_keeps_worker_and_mail():
 
 
 @pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-def test_a_registration_that_fails_leaves_the_registry_readable(number):
-    """Old or new, and the same command works afterwards."""
+def test_a_registration_that_fails_says_truly_whether_it_is_made(number):
+    """Old or new; the exit code says which, whatever call failed; and the same command works."""
 
     def register(one: Host, say: Callable[[object], None]) -> None:
         say(one.world.register("bob"))
@@ -342,12 +344,102 @@ def test_a_registration_that_fails_leaves_the_registry_readable(number):
             outcome = failing_at(k, partial(register, one), number)
             assert not outcome.surprise, (outcome.at, outcome.error)
             names = [w.name for w in one.world_workers()]
-            assert names in (["project"], ["project", "bob"]), outcome.at
-            assert not outcome.said or "bob" in names, outcome.at
-            if "bob" not in names:
+            made = outcome.code in (0, 8)
+            assert names == (["project", "bob"] if made else ["project"]), outcome.at
+            if not made:
                 one.world.register("bob")
             one.world.send("bob", "hello")
             assert temporaries(one.home) == [], outcome.at
+            return outcome
+
+    every_k(run)
+
+
+@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
+def test_a_rename_that_fails_says_truly_whether_it_is_made(number):
+    """The list of names for completion is not worth an error: it is derived."""
+
+    def run(k: int) -> Outcome:
+        with machine() as make:
+            one = make()
+            one.start()
+
+            def rename(say: Callable[[object], None]) -> None:
+                say(rename_worker(one.world, "project", "other").name)
+
+            outcome = failing_at(k, rename, number)
+            assert not outcome.surprise, (outcome.at, outcome.error)
+            (worker,) = one.world_workers()
+            assert worker.name == ("other" if outcome.code in (0, 8) else "project"), outcome.at
+            return outcome
+
+    every_k(run)
+
+
+def test_a_broadcast_whose_disk_does_not_confirm_one_message_stores_the_others():
+    """Exit 8 says stored: then all of them are."""
+    unsure = 0
+
+    def run(k: int) -> Outcome:
+        nonlocal unsure
+        with machine() as make:
+            hosts = [make(), make(), make()]
+            for one in hosts:
+                one.start()
+
+            def broadcast(say: Callable[[object], None]) -> None:
+                say(len(send(hosts[0].world, Draft("all", "to all"), HUMAN).messages))
+
+            outcome = failing_at(k, broadcast, errno.EIO)
+            if outcome.code == 8:
+                unsure += 1
+                assert [texts_of(one) for one in hosts] == [["to all"]] * 3, outcome.at
+            return outcome
+
+    every_k(run)
+    assert unsure == 3
+
+
+@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
+def test_a_delete_of_a_timeline_that_fails_says_truly_whether_it_is_deleted(number):
+    """Its commit point is the rename: after it a disk that does not confirm is exit 8."""
+
+    def run(k: int) -> Outcome:
+        with machine() as make:
+            one = make()
+            one.start()
+            one.prompt()
+            one.stop()
+
+            def delete(say: Callable[[object], None]) -> None:
+                say(delete_timeline(one.world, "project", yes=True)["deleted"])
+
+            one.world.environ = {"VYANE_WORKER": ""}
+            outcome = failing_at(k, delete, number)
+            assert not outcome.surprise, (outcome.at, outcome.error)
+            there = os.path.exists(one.world.layout.timeline(one.logical))
+            assert there == (outcome.code not in (0, 8)), (outcome.at, outcome.code)
+            return outcome
+
+    assert every_k(run) > 2
+
+
+@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
+def test_a_takeover_that_fails_says_truly_whether_it_is_stored(number):
+    """Its fact in the timeline comes first: a disk that is not sure of that has stored nothing."""
+
+    def run(k: int) -> Outcome:
+        with machine() as make:
+            one = ready(make, "empty")
+            one.prompt()
+
+            def order(say: Callable[[object], None]) -> None:
+                say(send(one.world, Draft("project", "stop", "takeover"), HUMAN).message.id)
+
+            outcome = failing_at(k, order, number)
+            assert not outcome.surprise, (outcome.at, outcome.error)
+            entries = one.world.inbox(one.worker).mailbox.entries
+            assert len(entries) == (outcome.code in (0, 8)), (outcome.at, outcome.code)
             return outcome
 
     every_k(run)

@@ -185,7 +185,8 @@ def install(
         return host.allow(text, path) if allow else text
 
     before, after = _rewrite(path, change, dry_run=True)  # raises for a file that we cannot edit
-    guard_changed = install_guard(runtime, dry_run=dry_run)
+    with files.before_commit():
+        guard_changed = install_guard(runtime, dry_run=dry_run)
     if not dry_run and before != after:
         with runtime.held((Kind.CONFIG, "")):
             before, after = _rewrite(path, change, dry_run=False)

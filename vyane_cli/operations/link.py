@@ -18,7 +18,7 @@ from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, VyaneError
 from vyane_cli.operations.diagnose import present_session
-from vyane_cli.store import inbox, launches, registry, timeline
+from vyane_cli.store import files, inbox, launches, registry, timeline
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -54,11 +54,12 @@ def link_child(
         if order.tmux:
             report = runtime.templates.fill("interactive")
             plan = plan._replace(prompt=f"{plan.prompt}\n\n{report}")
-        _share_trace(runtime, plan)
-        registry.save_logical_session(layout, plan.logical)
-        launches.save_prompt(layout, plan.child.id, plan.prompt)
-        launches.save(layout, _launch(runtime, plan, child_runtime, clock, order.tmux))
-        with runtime.held((Kind.INBOX, plan.child.id)):
+        with files.before_commit():
+            _share_trace(runtime, plan)
+            registry.save_logical_session(layout, plan.logical)
+            launches.save_prompt(layout, plan.child.id, plan.prompt)
+            launches.save(layout, _launch(runtime, plan, child_runtime, clock, order.tmux))
+        with files.before_commit(), runtime.held((Kind.INBOX, plan.child.id)):
             inbox.append(layout.inbox(plan.child.id), layout.root, plan.dispatch, clock)
         workers.put(plan.parent)
         workers.put(plan.child)

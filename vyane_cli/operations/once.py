@@ -12,11 +12,10 @@ from vyane_cli.operations.storing import (
     Target,
     is_stored,
     keep_copy,
-    nothing_stored_yet,
     reach_targets,
-    store,
+    store_each,
 )
-from vyane_cli.store import codec, document
+from vyane_cli.store import codec, document, files
 from vyane_cli.store.locks import Kind as LockKind
 
 TYPE_CHECKING = False
@@ -84,17 +83,18 @@ def send_once(
         if known is None:
             if messages[0].to_kind is ToKind.BROADCAST:
                 take_broadcast_turn(runtime, clock, digest)
-            with nothing_stored_yet():
+            with files.before_commit():
                 document.save(layout.key(digest), _key_record(key, content, targets, messages),
                               layout.root)  # fmt: skip
         else:
             targets, messages = _as_first_sent(runtime, known, targets, messages[0])
-        repeated = known is not None
-        for target, message in zip(targets, messages, strict=True):
-            if repeated and is_stored(runtime, target, message):
-                continue
-            repeated = False
-            store(runtime, target, message, clock)
+        missing = [
+            (target, message)
+            for target, message in zip(targets, messages, strict=True)
+            if known is None or not is_stored(runtime, target, message)
+        ]
+        repeated = known is not None and not missing
+        store_each(runtime, missing, clock)
     if not repeated:
         keep_copy(runtime, speaker, messages)
         reach_targets(runtime, targets, messages, clock)
@@ -151,5 +151,5 @@ def take_broadcast_turn(runtime: "Runtime", clock: Clock, key: str = "") -> None
                 slug="broadcast_limit",
                 hint=f"again in {BROADCAST_EVERY_S - age:.0f} s",
             )
-        with nothing_stored_yet():
+        with files.before_commit():
             document.save(layout.broadcast(), {"at": clock.at, "key": key}, layout.root)

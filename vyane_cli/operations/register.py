@@ -14,7 +14,7 @@ from vyane_cli.core.workers import (
     unique_name,
 )
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
-from vyane_cli.store import markers, processes, registry
+from vyane_cli.store import files, markers, processes, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -55,7 +55,9 @@ def ensure_session(
         if session is None:
             session = _take_over(runtime, call) or _adopt(runtime, call)
         if session is None:
-            session = _create(runtime, call, worker_type)
+            workers = registry.Registry(layout)
+            session = _create(runtime, workers, call, worker_type)
+            workers.save()
         registry.save_session(layout, session)
         if session.process is not None and session.process == call.process:
             registry.write_process(layout, session.process.pid, session.id)
@@ -147,10 +149,15 @@ def _adopt(runtime: "Runtime", call: HookCall) -> HostSession | None:
     return session._replace(trace=worker.trace_id, parent_span=worker.span_id)
 
 
-def _create(runtime: "Runtime", call: HookCall, worker_type: str, name: str = "") -> HostSession:
-    """A new worker with its own logical session. One commit point: the registry."""
+def _create(
+    runtime: "Runtime",
+    workers: registry.Registry,
+    call: HookCall,
+    worker_type: str,
+    name: str = "",
+) -> HostSession:
+    """A new worker with its own logical session. The caller commits: it saves the registry."""
     layout, clock = runtime.layout, runtime.clock()
-    workers = registry.Registry(layout)
     taken = [worker.name for worker in workers.listing()]
     name = name or unique_name(readable_name(*folder_and_branch(call.cwd)), taken)
     worker = Worker(
@@ -165,22 +172,20 @@ def _create(runtime: "Runtime", call: HookCall, worker_type: str, name: str = ""
         last_used_at=clock.at,
     )
     runtime_kind = RUNTIME_KINDS.get(worker_type, worker_type)
-    registry.save_logical_session(
-        layout,
-        LogicalSession(
-            worker.logical_session_id,
-            name,
-            worker.id,
-            clock.at,
-            (worker.id,),
-            runtime_kind,
-            {runtime_kind: {"runtime_session_id": call.session, "worker_id": worker.id}},
-        ),
+    owned = LogicalSession(
+        worker.logical_session_id,
+        name,
+        worker.id,
+        clock.at,
+        (worker.id,),
+        runtime_kind,
+        {runtime_kind: {"runtime_session_id": call.session, "worker_id": worker.id}},
     )
     session = _session(call, worker.id, name, worker.logical_session_id, runtime)
-    registry.save_session(layout, session)
+    with files.before_commit():
+        registry.save_logical_session(layout, owned)
+        registry.save_session(layout, session)
     workers.put(worker)
-    workers.save()
     return session
 
 
@@ -277,12 +282,14 @@ def register_worker(
         if same:
             host_session = _next_generation(runtime, workers, same[-1], call)
         else:
-            host_session = _create(runtime, call, worker_type, name)
-        registry.save_session(layout, host_session)
-        if process is not None:
-            registry.write_process(layout, process.pid, session)
-    _publish(runtime, host_session, call, deadline)
-    return registry.Registry(layout).workers[host_session.worker]
+            host_session = _create(runtime, workers, call, worker_type, name)
+        with files.before_commit():
+            registry.save_session(layout, host_session)
+            if process is not None:
+                registry.write_process(layout, process.pid, session)
+            _publish(runtime, host_session, call, deadline)
+        workers.save()
+    return workers.workers[host_session.worker]
 
 
 def _next_generation(
@@ -307,7 +314,6 @@ def _next_generation(
             ended_at=None,
         )
     )
-    workers.save()
     session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
     return session._replace(generation_at=now)
 
@@ -326,7 +332,8 @@ def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
         session_id = registry.read_current(layout, worker.id)
         session = registry.load_session(layout, session_id) if session_id else None
         if session is not None:
-            registry.save_session(layout, session._replace(name=name))
+            with files.before_commit():
+                registry.save_session(layout, session._replace(name=name))
         renamed = worker._replace(name=name)
         workers.put(renamed)
         workers.save()

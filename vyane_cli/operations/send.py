@@ -31,7 +31,7 @@ from vyane_cli.operations.identity import Speaker, claim_kind, require_person, w
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.once import Sent, send_once, take_broadcast_turn
 from vyane_cli.operations.results import check_reportable, settle_child
-from vyane_cli.operations.storing import Target, keep_copy, reach_targets, store
+from vyane_cli.operations.storing import Target, keep_copy, reach_targets, store_each
 from vyane_cli.store import codec, registry
 
 TYPE_CHECKING = False
@@ -116,8 +116,7 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     if draft.idempotency_key is None:
         if address.kind is ToKind.BROADCAST:
             take_broadcast_turn(runtime, clock)
-        for target, message in zip(targets, messages, strict=True):
-            store(runtime, target, message, clock)
+        store_each(runtime, list(zip(targets, messages, strict=True)), clock)
         keep_copy(runtime, speaker, messages)
         reach_targets(runtime, targets, messages, clock)
         return Sent(tuple(messages), names=tuple(target.name for target in targets))

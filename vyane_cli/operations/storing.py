@@ -1,8 +1,7 @@
 """Storing a message: the append to an inbox, the markers around it, and the ring after it."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vyane_cli.core.events import EventKind
@@ -10,7 +9,7 @@ from vyane_cli.core.mailbox import render_message
 from vyane_cli.core.messages import FromKind, Kind, Message, Relation, ToKind
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
-from vyane_cli.errors import DurabilityUnknownError, StorageError, VyaneError
+from vyane_cli.errors import DurabilityUnknownError, VyaneError
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.nudge import publish, reach
@@ -62,7 +61,8 @@ def store(
     try:
         with runtime.held(*locks):
             if fact is not None:
-                append_fact(runtime, target.worker, target.logical_session, *fact, clock)
+                with files.before_commit():
+                    append_fact(runtime, target.worker, target.logical_session, *fact, clock)
             store_held(runtime, target, message, clock)
     except DurabilityUnknownError as error:
         error.message_id = message.id
@@ -88,6 +88,18 @@ def store_held(runtime: "Runtime", target: Target, message: Message, clock: Cloc
     _ring(runtime, target, message, session, clock)
 
 
+def store_each(runtime: "Runtime", wanted: Sequence[tuple[Target, Message]], clock: Clock) -> None:
+    """Store each message for its target. One that the disk did not confirm holds up no other."""
+    unsure: DurabilityUnknownError | None = None
+    for target, message in wanted:
+        try:
+            store(runtime, target, message, clock)
+        except DurabilityUnknownError as error:
+            unsure = unsure or error
+    if unsure is not None:
+        raise unsure
+
+
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
     """What an order of the control lane is in the timeline of the one that gets it."""
     match message.kind:
@@ -108,16 +120,6 @@ def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
             }
         case _:
             return None
-
-
-@contextmanager
-def nothing_stored_yet() -> Iterator[None]:
-    """What fails before the message's own append has stored nothing, whatever else is unsure."""
-    try:
-        yield
-    except DurabilityUnknownError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(5, "I/O error")
-        raise StorageError(error.path, cause) from error
 
 
 def _ring(runtime: "Runtime", target: Target, message: Message, session: str, clock: Clock) -> None:

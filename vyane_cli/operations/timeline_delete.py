@@ -11,9 +11,9 @@ from typing import Any
 from vyane_cli.errors import (
     ConflictError,
     CorruptStateError,
+    DurabilityUnknownError,
     InvalidInputError,
     NotFoundError,
-    StorageError,
 )
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.timelines import find_timeline
@@ -64,7 +64,7 @@ def delete_timeline(
         try:
             files.sync_directories(layout("timelines", name), layout.root)
         except OSError as error:
-            raise StorageError(folder, error) from error
+            raise DurabilityUnknownError(folder, error) from error
     swept = clear_trash(layout)
     events = head.seq if head is not None else 0
     return {"session": found.session, "events": events, "deleted": True, "swept": swept}
@@ -74,6 +74,9 @@ def clear_trash(layout: Layout) -> int:
     """Remove what deletes have set aside; how many folders."""
     trash = [name for name in listdir(layout("timelines")) if name.startswith(TRASH)]
     for name in trash:
-        files.step("rmtree", layout("timelines", name))
-        shutil.rmtree(layout("timelines", name), ignore_errors=True)
+        try:
+            files.step("rmtree", layout("timelines", name))
+            shutil.rmtree(layout("timelines", name))
+        except OSError:
+            continue  # it is deleted by its name: what is left goes with the next sweep
     return len(trash)

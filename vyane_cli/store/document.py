@@ -62,13 +62,16 @@ def load_as(path: str, parse: Callable[[Mapping[str, Any]], T], kind: str) -> T 
 
 
 def save(path: str, value: Mapping[str, Any], root: str, *, durable: bool = True) -> None:
-    """Replace the document. On disk when this returns; a crash leaves the old or the new one."""
-    fresh = not os.path.exists(path)
-    if fresh:
+    """Replace the document. On disk when this returns; a crash leaves the old or the new one.
+
+    StorageError: it is the old one. DurabilityUnknownError: it is the new one, not confirmed.
+    """
+    if not os.path.exists(path):
         files.make_directories(os.path.dirname(path))
+        if durable:
+            # before it is there: so that a document that can be read has a durable folder
+            try:
+                files.sync_directories(path, root)
+            except OSError as error:
+                raise StorageError(path, error) from error
     files.replace(path, codec.encode_document(value), durable=durable)
-    if fresh and durable:
-        try:
-            files.sync_directories(path, root)
-        except OSError as error:
-            raise StorageError(path, error) from error

@@ -163,6 +163,26 @@ def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = 
             raise DurabilityUnknownError(path, error) from error
 
 
+class before_commit:  # noqa: N801  reads as what a `with` says
+    """What is written in here comes before a commit point: unsure of it is as good as not written.
+
+    DurabilityUnknownError leaves as StorageError. A class: `contextlib` is one import more.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, kind: object, error: "BaseException | None", trace: object) -> None:
+        """Turn the one error into the other."""
+        if isinstance(error, DurabilityUnknownError):
+            cause = error.__cause__
+            raise StorageError(
+                error.path, cause if isinstance(cause, OSError) else OSError(5, "I/O error")
+            ) from error
+
+
 def touch(path: str, text: str = "") -> None:
     """Make or rewrite a small file in place (its inode stays). Not flushed: it only marks."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

@@ -19,7 +19,7 @@ from vyane_cli.core.sessions import (
     render_session,
 )
 from vyane_cli.core.workers import Worker, parse_worker, render_worker
-from vyane_cli.errors import CorruptStateError
+from vyane_cli.errors import CorruptStateError, StorageError
 from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
 
@@ -83,7 +83,10 @@ class Registry:
         )
         names = sorted({w.name for w in self.workers.values() if not w.final})
         text = "".join(f"{name}\n" for name in names)
-        files.replace(self.layout.names, text.encode("utf-8", "replace"), durable=False)
+        try:
+            files.replace(self.layout.names, text.encode("utf-8", "replace"), durable=False)
+        except StorageError:
+            return  # the workers are kept: names are for completion alone, and the next save's
 
     def listing(self) -> Sequence[Worker]:
         """All workers in order of registration."""
