@@ -44,10 +44,10 @@ e2e: venv  ## the real client against a scripted model, offline (installs the cl
 bench: venv  ## the figures, as ratios in one run
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-reliability: venv  ## kills, injected errors and races, a few minutes
-	@tools=$$(scripts/install-test-tools) && eval "$$tools" && RELIABILITY=quick $(BIN)/pytest -q tests/reliability $(ARGS)
+reliability: venv  ## kills, injected errors, power loss and races, a few minutes
+	@tools=$$(scripts/install-test-tools) && eval "$$tools" && RELIABILITY=quick $(BIN)/pytest -q -n 2 tests/reliability $(ARGS)
 
-reliability-full: venv  ## the same, as long as it takes
+reliability-full: venv  ## the same, as long as it takes; ARGS="--rule R7", ARGS=--resume
 	@tools=$$(scripts/install-test-tools) && eval "$$tools" && RELIABILITY=full $(BIN)/pytest -q tests/reliability $(ARGS)
 
 # An upgrade is `make pins ARGS=--upgrade`; its result is read before it is committed.

@@ -1,0 +1,70 @@
+"""The table of acts is whole: every command that writes is in it, and what only reads, does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from tests.reliability.acts import ACTS, READS, Case, Lab, files, lab, run_here
+from tests.store.faults import Say, stopped_at
+from vyane_cli import app
+
+ENDLESS = 100_000
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command that does something by itself, by its words."""
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from commands(command.get_command(None, name), (*words, name))
+    else:
+        yield " ".join(words)
+
+
+def test_every_command_is_in_a_table() -> None:
+    """A command that writes has a row in ACTS; one that only reads has one in READS."""
+    known = {name.split(" (")[0] for name in ACTS} | set(READS)
+    there = set(commands(typer.main.get_command(app.app)))
+
+    assert there - known == set(), "these need a row in tests/reliability/acts.py"
+    assert known - there == set(), "these are no commands any more"
+    assert not {name.split(" (")[0] for name in ACTS} & set(READS)
+
+
+@pytest.fixture(scope="module")
+def one_lab() -> Iterator[Lab]:
+    with lab() as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_command_that_reads_changes_no_byte(one_lab, name):
+    words = tuple(word.format(waiting=one_lab.waiting) for word in READS[name])
+    case = Case(words, lambda: None)
+    before = files(one_lab.home)
+
+    def action(say: Say) -> None:
+        run_here(one_lab, case, say)
+
+    outcome = stopped_at(ENDLESS, action)
+
+    assert not outcome.surprise, outcome.error
+    assert outcome.said[0]["code"] in (0, 1, 3, 5), one_lab.path("err").read_text()
+    assert files(one_lab.home) == before
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_command_that_writes_changes_something_and_says_so(name):
+    """So that the rigs have something to break."""
+    with lab() as one_lab:
+        case = ACTS[name](one_lab)
+        before = files(one_lab.home.parent)
+        seen = case.seen()
+        outcome = stopped_at(ENDLESS, lambda say: run_here(one_lab, case, say))
+
+        assert not outcome.surprise, outcome.error
+        assert outcome.said[0]["code"] in case.codes, one_lab.path("err").read_text()
+        assert files(one_lab.home.parent) != before
+        if name not in ("gc", "tick"):
+            assert case.seen() != seen

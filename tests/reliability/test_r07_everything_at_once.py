@@ -1,0 +1,53 @@
+"""Writers, tickers, compaction and readers by cursor at the same time; nobody is killed."""
+
+from pathlib import Path
+
+from tests.reliability import history
+from tests.reliability.actors import Stage, wait_for
+from tests.reliability.scale import size
+from tests.simulated import machine
+
+MESSAGES = size(4_000, 100_000)
+WRITERS, TICKERS, READERS = 8, 4, 2
+
+
+def run(stage: Stage, messages: int = MESSAGES) -> list[str]:
+    """What is wrong after writers have sent that many."""
+    ends = stage.logs / "ends"
+    each = messages // WRITERS
+    writers = [stage.begin(stage.sender(f"w{n}", each)) for n in range(WRITERS)]
+    others = [stage.begin(stage.ticker(f"t{n}", ends=ends)) for n in range(TICKERS)]
+    others += [stage.begin(stage.reader(f"r{n}", "project", ends=ends)) for n in range(READERS)]
+    others.append(stage.begin(stage.compactor(0.2, ends=ends)))
+    wait_for(writers)
+    ends.touch()
+    wait_for(others)
+    stage.check_complaints()
+    stage.drain()
+    told = history.gather(stage.logs)
+    found = history.violations(told, stage.stored())
+    events = len(stage.host.events())
+    for who in told.read:
+        if len(told.read[who]) < events - 2:
+            found.append(f"{who} read {len(told.read[who])} of {events} events")
+    return found
+
+
+def test_each_message_is_shown_once_while_the_inbox_is_compacted(count):
+    """Each is stored once and shown once; each reader sees each event once and in order."""
+    with machine() as make:
+        host = make()
+        host.start()
+        host.prompt()
+        stage = Stage(host, Path(host.home).parent / "logs")
+        found = run(stage)
+        told = history.gather(stage.logs)
+        count(
+            messages=len(told.ok),
+            shown=len(told.shown),
+            read=sum(map(len, told.read.values())),
+            violations=len(found),
+        )
+
+        assert not found, found[:20]
+        assert len(told.ok) == MESSAGES // WRITERS * WRITERS
