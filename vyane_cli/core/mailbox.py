@@ -148,7 +148,7 @@ def advance(entry: Entry, op: Op, record: Mapping[str, Any]) -> Entry:
     status = NEXT[entry.status].get(op)
     if status is None:
         return entry
-    entry = entry._replace(status=status, moved_ms=int(record.get("boot_ms") or 0))
+    entry = entry._replace(status=status, moved_ms=_whole(record.get("boot_ms")))
     at = record.get("at")
     match op:
         case Op.CLAIM:
@@ -213,6 +213,18 @@ def takeover_of(boxes: Iterable[Mailbox]) -> str:
     return max(open_ids - decided, default="")
 
 
+def brought(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message that a record brings, in its stored form; empty when it brings none."""
+    message = record.get("message")
+    return message if isinstance(message, Mapping) else {}
+
+
+def ids_of(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The messages that a record changes."""
+    ids = record.get("ids")
+    return tuple(one for one in ids if isinstance(one, str)) if isinstance(ids, list) else ()
+
+
 def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
     """Fold (byte offset, record) pairs in file order. Total: what it does not know it passes over.
 
@@ -233,13 +245,12 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
                     message,
                     offset,
                     boot=str(record.get("boot") or ""),
-                    boot_ms=int(record.get("boot_ms") or 0),
-                    moved_ms=int(record.get("boot_ms") or 0),
+                    boot_ms=_whole(record.get("boot_ms")),
+                    moved_ms=_whole(record.get("boot_ms")),
                 )
             continue
-        ids = record.get("ids")
-        for message_id in ids if isinstance(ids, list) else ():
-            if isinstance(message_id, str) and message_id in entries:
+        for message_id in ids_of(record):
+            if message_id in entries:
                 entries[message_id] = advance(entries[message_id], op, record)
     return Mailbox(head, tuple(entries.values()))
 
@@ -258,6 +269,8 @@ def parse_message(data: object) -> Message | None:
         known["kind"] = Kind(known["kind"])
         known["lane"] = Lane(known["lane"])
         known["ts"], known["ttl_seconds"] = float(known["ts"]), float(known["ttl_seconds"])
+        if not (abs(known["ts"]) < _LARGEST_S and 0 <= known["ttl_seconds"] < _LARGEST_S):
+            return None  # no time that a calendar has
         message = Message(**known)
     except (KeyError, TypeError, ValueError):
         return None
@@ -287,6 +300,19 @@ def render_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
+def _whole(value: object) -> int:
+    """A number as it stands in a record; 0 for anything else: a checksum vouches for no type."""
+    return int(value) if isinstance(value, int | float) and abs(value) < _LARGE else 0
+
+
+def _moment(value: object) -> float:
+    """A time in Unix seconds; 0 for anything else."""
+    return float(value) if isinstance(value, int | float) and abs(value) < _LARGE else 0.0
+
+
+_LARGE, _LARGEST_S = 2.0**62, 1e11
+
+
 def parse_head(data: object) -> Head:
     """The head of an inbox line; an empty one for anything else."""
     if not isinstance(data, Mapping):
@@ -300,13 +326,13 @@ def parse_head(data: object) -> Head:
                 str(raw.get("id")),
                 str(raw.get("session")),
                 Stage(raw["stage"]),
-                int(raw.get("boot_ms") or 0),
+                _whole(raw.get("boot_ms")),
             )
         return Head(
-            max(int(data.get("open") or 0), 0),
+            max(_whole(data.get("open")), 0),
             handshake,
-            int(normal) if normal is not None else None,
-            tuple(int(ms) for ms in data.get("starts_ms") or ()),
+            _whole(normal) if normal is not None else None,
+            tuple(_whole(ms) for ms in data.get("starts_ms") or ()),
             Carried(str(carried["id"]), str(carried["turn"])) if carried else None,
         )
     except (KeyError, TypeError, ValueError):
@@ -335,7 +361,7 @@ def parse_process(data: object) -> Process | None:
         return Process(
             str(data["boot"]), str(data["namespace"]), int(data["pid"]), int(data["start"])
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
 
 
@@ -350,8 +376,8 @@ def parse_claim(data: Mapping[str, Any]) -> Claim:
     """A claim from its record; an unreadable holder is a process that never was."""
     return Claim(
         parse_process(data.get("by")) or Process("", "", 0, 0),
-        int(data.get("guard") or 0),
+        _whole(data.get("guard")),
         str(data.get("transport") or ""),
         str(data.get("session") or ""),
-        float(data.get("at") or 0),
+        _moment(data.get("at")),
     )

@@ -138,7 +138,7 @@ def add(text: str, wanted: Sequence[Entry], path: str = "settings.json") -> str:
     An entry of the same command that is not among them (an older one) goes; other roots' stay.
     Raises InvalidInputError, which names the place, for a file that cannot be edited safely.
     """
-    commands = {one.handler["command"] for one in wanted}
+    commands = [one.handler["command"] for one in wanted]  # others' may be of any type
     events = dict.fromkeys(one.event for one in wanted)
     for event in events:
         list_at(text, ("hooks", event), path)  # raises, before anything is cut

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Mailbox
+from vyane_cli.core.mailbox import Mailbox, brought
 from vyane_cli.core.messages import Kind, Lane
 from vyane_cli.core.plans import Snapshot, TickPlan
 from vyane_cli.core.sessions import HostSession
@@ -64,7 +64,7 @@ def all_boxes(runtime: "Runtime") -> list[Box]:
 def _channel(path: str, target: str) -> str:
     """A channel's name: a file may go by its digest, its messages have the name."""
     for line in journal.read(path):
-        to_id = ((line.record or {}).get("message") or {}).get("to_id")
+        to_id = brought(line.record or {}).get("to_id")
         if isinstance(to_id, str):
             return to_id
     return target

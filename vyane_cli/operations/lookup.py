@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.mailbox import Entry, fold
+from vyane_cli.core.mailbox import Entry, brought, fold
 from vyane_cli.core.messages import Message, body_of
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 from vyane_cli.store import inbox, journal, launches, registry
@@ -40,7 +40,7 @@ def find_message(runtime: "Runtime", text: str) -> Found:
             record = line.record
             if record is None or record.get("op") != "message":
                 continue
-            message_id = str((record.get("message") or {}).get("id"))
+            message_id = str(brought(record).get("id"))
             if message_id.startswith(text) or message_id.endswith(text):
                 candidates.setdefault(message_id, path)
     if not candidates:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vyane_cli.core.gating import Verdict
-from vyane_cli.core.mailbox import Op
+from vyane_cli.core.mailbox import Op, brought
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.lookup import Found, find_message
 
@@ -55,7 +55,7 @@ def tell(runtime: "Runtime", message_id: str) -> dict[str, Any]:
 def step(record: Mapping[str, Any]) -> dict[str, Any]:
     """One record as a step: when, what, by which rule, on what readings."""
     op = str(record.get("op"))
-    message = record.get("message") or {}
+    message = brought(record)
     at = message.get("ts") if op == Op.MESSAGE else record.get("at")
     rule = str(record.get("rule") or record.get("reason") or record.get("evidence") or "")
     said = STEPS.get(op, op)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vyane_cli.core.mailbox import Entry, Op, fold
+from vyane_cli.core.mailbox import Entry, Op, brought, fold, ids_of
 from vyane_cli.core.messages import Status
 from vyane_cli.store import codec, files, inbox, journal, locks
 from vyane_cli.store.layout import Layout
@@ -40,7 +40,8 @@ class Settled(NamedTuple):
         message = self.entry.message
         if self.entry.status is Status.EXPIRED:
             return message.ts + message.ttl_seconds
-        return float(self.records[-1].get("at") or message.ts)
+        at = self.records[-1].get("at")
+        return float(at) if isinstance(at, int | float) else message.ts
 
 
 def settled(path: str, before_s: float) -> list[Settled]:
@@ -66,10 +67,10 @@ def _about(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """A record once for each message that it is about: (id, the record without the others)."""
     plain = {key: value for key, value in record.items() if key not in ("v", "crc", "head")}
     if record.get("op") == Op.MESSAGE:
-        yield str((record.get("message") or {}).get("id")), plain
+        yield str(brought(record).get("id")), plain
         return
-    for message_id in record.get("ids") or ():
-        yield str(message_id), {**plain, "ids": [message_id]}
+    for message_id in ids_of(record):
+        yield message_id, {**plain, "ids": [message_id]}
 
 
 def keep(layout: Layout, messages: Sequence[Settled], deadline: locks.Deadline) -> None:

@@ -15,7 +15,9 @@ from vyane_cli.core.mailbox import (
     Mailbox,
     Op,
     advance,
+    brought,
     fold,
+    ids_of,
     parse_head,
     parse_message,
     render_head,
@@ -66,7 +68,7 @@ def _fold(path: str, start: int) -> Reading:
 
 def _unknown(records: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[tuple[int, str], ...]:
     return tuple(
-        (offset, str((record.get("message") or {}).get("kind")))
+        (offset, str(brought(record).get("kind")))
         for offset, record in records
         if record.get("op") == Op.MESSAGE and parse_message(record.get("message")) is None
     )
@@ -79,8 +81,8 @@ def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
         record = line.record
         if record is None:
             continue
-        own = (record.get("message") or {}).get("id") if record.get("op") == Op.MESSAGE else None
-        if own == message_id or message_id in (record.get("ids") or ()):
+        own = brought(record).get("id") if record.get("op") == Op.MESSAGE else None
+        if own == message_id or message_id in ids_of(record):
             found.append(dict(record))
     return found
 
@@ -200,7 +202,7 @@ class Inbox:
             for entry in box.entries:
                 if entry.message.id not in entries:
                     entries[entry.message.id] = waiting[entry.message.id] = entry
-            for message_id in record.get("ids") or ():
+            for message_id in ids_of(record):
                 if message_id in entries and record.get("op") in tuple(Op):
                     entry = advance(entries[message_id], Op(record["op"]), record)
                     entries[message_id] = entry
@@ -222,10 +224,10 @@ class Inbox:
         kept: list[Mapping[str, Any]] = []
         for record in journal.sound_records(self.writer):
             if record.get("op") == Op.MESSAGE:
-                if (record.get("message") or {}).get("id") not in ids:
+                if brought(record).get("id") not in ids:
                     kept.append(record)
                 continue
-            left = [one for one in record.get("ids") or () if one not in ids]
+            left = [one for one in ids_of(record) if one not in ids]
             if left:
                 kept.append({**record, "ids": left})
         last = self.head

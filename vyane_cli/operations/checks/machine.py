@@ -4,6 +4,7 @@ import os
 import time
 from typing import NamedTuple
 
+from vyane_cli.core.mailbox import brought
 from vyane_cli.operations.checks.subject import Finding, Subject, some
 from vyane_cli.store import journal, processes, registry
 
@@ -142,7 +143,7 @@ def _records(subject: Subject) -> list[tuple[str, float]]:
     for path in paths:
         line = journal.read_last(path)
         record = line.record if line is not None and line.record is not None else {}
-        at = record.get("at") or (record.get("message") or {}).get("ts")
+        at = record.get("at") or brought(record).get("ts")
         if isinstance(at, (int, float)):
             found.append((path, float(at)))
     return found
