@@ -101,6 +101,8 @@ class Worker(NamedTuple):
 
 def parse_worker(worker_id: str, data: Mapping[str, Any]) -> Worker:
     """A worker from its stored form; missing fields get their defaults. ValueError if unusable."""
+    if not isinstance(data, Mapping):
+        raise TypeError("not an object")
     known = {key: data[key] for key in Worker._fields if key in data and key != "unknown"}
     known["id"] = worker_id
     known.setdefault("name", worker_id)

@@ -8,6 +8,7 @@ way are flushed before it returns.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 
 from vyane_cli.core.values import NamedTuple
@@ -39,14 +40,26 @@ class Line(NamedTuple):
     damage: Damage | None = None
 
 
-def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[Line]:
-    """Whole lines from a byte offset at which a line begins, in order. A missing file is empty."""
+def open_reader(path: str) -> int:
+    """A descriptor for reading; FileNotFoundError when there is no file, and else our errors."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return
+        raise
     except OSError as error:
         raise StorageError(path, error) from error
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise CorruptStateError(path, "a folder is in its place")
+    return fd
+
+
+def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[Line]:
+    """Whole lines from a byte offset at which a line begins, in order. A missing file is empty."""
+    try:
+        fd = open_reader(path)
+    except FileNotFoundError:
+        return
     try:
         yield from _read_fd(fd, path, start, end)
     finally:
@@ -83,11 +96,9 @@ def parse_line(offset: int, line: bytes) -> Line:
 def read_last(path: str) -> Line | None:
     """The last whole line that is a record, read from the file's end; None when there is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_reader(path)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise StorageError(path, error) from error
     try:
         return last_line(fd, os.fstat(fd).st_size)[0]
     finally:

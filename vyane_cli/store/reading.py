@@ -167,8 +167,8 @@ class _opened:  # noqa: N801 - used as a function
 
     def __init__(self, path: str) -> None:
         try:
-            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
+            self.fd = journal.open_reader(path)
+        except FileNotFoundError as error:
             raise StorageError(path, error) from error
 
     def __enter__(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.sessions import (
     HostSession,
     LogicalSession,
@@ -41,7 +42,9 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _parse(path: str, raw: Mapping[str, Any]) -> dict[str, Worker]:
+def _parse(path: str, raw: object) -> dict[str, Worker]:
+    if not isinstance(raw, Mapping):
+        raise CorruptStateError(path, "`workers` is not an object")
     workers = {}
     for worker_id, data in raw.items():
         try:
@@ -115,8 +118,12 @@ def save_logical_session(layout: Layout, session: LogicalSession) -> None:
 
 
 def read_current(layout: Layout, worker: str) -> str:
-    """The worker's present host session; an empty string when it has none."""
-    return read_text(layout.current(worker))
+    """The worker's present host session; an empty string when it has none.
+
+    What is no id is damage of a file that the session's next event writes anew.
+    """
+    found = read_text(layout.current(worker))
+    return found if is_safe_id(found) else ""
 
 
 def write_current(layout: Layout, worker: str, session_id: str) -> None:
@@ -147,7 +154,7 @@ def read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(4096).strip()
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
+    except OSError:  # not there, not ours, a folder, a link to nothing: no text
         return ""
 
 

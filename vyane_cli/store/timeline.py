@@ -276,7 +276,7 @@ def damaged(path: str, line: journal.Line) -> CorruptStateError:
 def end_of_lines(path: str) -> int:
     """The offset after the last newline."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = journal.open_reader(path)
     except FileNotFoundError:
         return 0
     try:
@@ -290,7 +290,7 @@ def tail(path: str, size: int) -> Iterator[Mapping[str, Any]]:
     end = end_of_lines(path)
     if not end:
         return
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = journal.open_reader(path)
     try:
         start = start_of_line(fd, max(end - size, 0), 0)
     finally:
@@ -304,7 +304,7 @@ def line_before(path: str, offset: int) -> Mapping[str, Any] | None:
     """The record of the line that ends at `offset`; None at the start of the file."""
     if not offset:
         return None
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = journal.open_reader(path)
     try:
         begin = start_of_line(fd, offset - 1, 0)
         line, _ = _line_at(fd, begin, offset)
@@ -322,7 +322,7 @@ def search(path: str, fits: Callable[[Mapping[str, Any]], bool]) -> int:
     file of a million.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = journal.open_reader(path)
     except FileNotFoundError:
         return 0
     try:
