@@ -15,6 +15,7 @@ from tests.reliability import report
 
 ROOT = Path(__file__).parents[2]
 RULE = re.compile(r"test_r(\d\d)_")
+PARAMETER = re.compile(r"\[(R\d+)\]$")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,9 +35,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def rule_of(path: Path) -> str:
-    found = RULE.match(path.name)
-    return f"R{int(found[1])}" if found else ""
+def rule_of(nodeid: str) -> str:
+    """By the parameter, if that is a rule; else by the file."""
+    named = PARAMETER.search(nodeid)
+    found = RULE.match(Path(nodeid.split("::")[0]).name)
+    return named[1] if named else f"R{int(found[1])}" if found else ""
 
 
 def version() -> str:
@@ -79,7 +82,7 @@ class Record:
                 counts = dict(value)
         row = {
             "version": self.version,
-            "rule": rule_of(Path(report.nodeid.split("::")[0])),
+            "rule": rule_of(report.nodeid),
             "test": report.nodeid,
             "outcome": report.outcome,
             "seconds": round(report.duration, 1),
@@ -111,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         done = Record(report.path(), version()).passed()
     kept, left = [], []
     for item in items:
-        rule = rule_of(item.path)
+        rule = rule_of(item.nodeid)
         out = (wanted and rule not in wanted) or item.nodeid in done
         (left if out else kept).append(item)
     if left:
