@@ -89,7 +89,7 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
         kind=kind,
         notes="".join(f" ({note})" for note in notes),
         body=neutralise(body_of(message)),
-        step=last_step or templates.fill("no-step"),
+        step=neutralise(last_step).replace("\n", " ") or templates.fill("no-step"),
         reply=reply,
     ).rstrip()
 
@@ -151,9 +151,18 @@ def paginate(
 
 
 _RESERVED_UPPER = tuple(prefix.upper() for prefix in RESERVED)
-_HIDDEN = frozenset("\u200b\u200e\u200f\u2028\u2029\u2060\ufeff") | frozenset(
-    chr(code) for start, stop in ((0x202A, 0x202F), (0x2066, 0x206A)) for code in range(start, stop)
+_HIDDEN = frozenset("\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u2028\u2029\ufeff") | frozenset(
+    chr(code)
+    for start, stop in (
+        (0x202A, 0x202F),  # directions
+        (0x2060, 0x2070),  # joiners and operators that nobody sees
+        (0xFFF9, 0xFFFC),  # annotations
+        (0xE0000, 0xE0080),  # tags: letters that a model may read and a person cannot see
+        (0xE0100, 0xE01F0),  # further variation selectors
+    )
+    for code in range(start, stop)
 )
+"""Format characters, but for those that scripts and emoji need: U+200C, U+200D, U+FE0F."""
 
 
 def _bare(line: str) -> str:
@@ -175,4 +184,6 @@ def _printable(character: str) -> bool:
 
 def _escape(character: str) -> str:
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

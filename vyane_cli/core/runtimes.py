@@ -97,9 +97,16 @@ def find_runtime(name: str, configured: Mapping[str, ChildRuntime]) -> ChildRunt
 
 
 def fill(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments with their placeholders filled; what was filled in is not looked at again."""
+    """The arguments with their placeholders filled; what was filled in is not looked at again.
+
+    None becomes an option by it: a text that begins with a dash gets a space before it.
+    """
     pattern = re.compile("{(" + "|".join(PLACEHOLDERS) + ")}")
-    return tuple(pattern.sub(lambda match: values[match[1]], one) for one in arguments)
+    filled = [pattern.sub(lambda match: values[match[1]], one) for one in arguments]
+    return tuple(
+        " " + text if text.startswith("-") and not one.startswith("-") else text
+        for one, text in zip(arguments, filled, strict=True)
+    )
 
 
 def takes_prompt(arguments: Sequence[str]) -> bool:

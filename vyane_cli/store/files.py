@@ -60,10 +60,18 @@ def _in_folder(name: str, path: str, call: "Callable[[], T]") -> "T":
         raise StorageError(path, error) from error
 
 
+def open_private(path: str, flags: int) -> int:
+    """A descriptor; a file that is made is 0600, even if the umask takes that from its owner."""
+    fd = os.open(path, flags, FILE_MODE)
+    if os.fstat(fd).st_mode & FILE_MODE != FILE_MODE:
+        os.fchmod(fd, FILE_MODE)
+    return fd
+
+
 def open_for_writing(path: str) -> int:
     """A descriptor for reading and writing, not truncated; the file and folders are made."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    return _in_folder("open", path, lambda: os.open(path, flags, FILE_MODE))
+    return _in_folder("open", path, lambda: open_private(path, flags))
 
 
 def write(fd: int, data: bytes, at: int, path: str) -> None:
@@ -186,7 +194,7 @@ class before_commit:  # noqa: N801  reads as what a `with` says
 def touch(path: str, text: str = "") -> None:
     """Make or rewrite a small file in place (its inode stays). Not flushed: it only marks."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    fd = _in_folder("touch", path, lambda: os.open(path, flags, FILE_MODE))
+    fd = _in_folder("touch", path, lambda: open_private(path, flags))
     try:
         if text:
             os.write(fd, text.encode())

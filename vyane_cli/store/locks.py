@@ -144,13 +144,13 @@ def _take(path: str, deadline: Deadline) -> object:
 def _open(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        return os.open(path, flags, files.FILE_MODE)
+        return files.open_private(path, flags)
     except FileNotFoundError:
         files.make_directories(os.path.dirname(path))
     except OSError as error:
         raise StorageError(path, error) from error
     try:
-        return os.open(path, flags, files.FILE_MODE)
+        return files.open_private(path, flags)
     except OSError as error:
         raise StorageError(path, error) from error
 

@@ -49,7 +49,7 @@ def _note(index: str, record: dict[str, Any]) -> None:
     """The bytes are kept by now: a note about them is not worth an error."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        fd = os.open(index, flags, files.FILE_MODE)
+        fd = files.open_private(index, flags)
         try:
             files.step("write", index)
             os.write(fd, codec.encode_line(record))
