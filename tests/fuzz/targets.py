@@ -238,7 +238,7 @@ def message_payload(data: bytes) -> None:
 def host_settings(data: bytes) -> None:
     """Somebody's settings.json: edited and given back byte by byte, or refused before a change."""
     text = data.decode("utf-8", "replace")
-    guard = "/home/a/.config/vyane/hooks/claude-code/guard"
+    guard = "/srv/state/vyane/hooks/claude-code/guard"
     try:
         added = claude_settings.add(text, claude_settings.entries(guard))
     except InvalidInputError:

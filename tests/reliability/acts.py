@@ -363,8 +363,10 @@ def ticking(lab: Lab) -> Case:
 # ------------------------------------------------------------------ projects and places
 
 
-CHANGING = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8,}|(w|vs|b|g)-[0-9a-f]+|\d{9,}(\.\d+)?")
-"""What differs from run to run: ids, digests, times."""
+CHANGING = re.compile(
+    r"\d{9,}(\.\d+)?|[0-9A-HJKMNP-TV-Z]{26}|(w|vs|b|g)-[0-9a-f]+|[0-9a-f]{8,}|(?<=n\": )\d+"
+)
+"""What differs from run to run: times, ids, digests, revisions."""
 
 
 def shape(lab: Lab, *globs: str) -> Seen:
@@ -497,6 +499,10 @@ ACTS: dict[str, Callable[[Lab], Case]] = {
         sees="queue/*.jsonl",
         fill=need,
     ),
+    "schedule pause": row("schedule pause --project alpha", ALPHA),
+    "schedule resume": row(
+        "schedule resume --project alpha", ALPHA, "schedule pause --project alpha"
+    ),
     "bind": channelled(row(BIND, sees="bindings.json")),
     "unbind": channelled(
         row("unbind --id {binding} --reason over", BIND, sees="bindings.json", fill=binding)
@@ -504,7 +510,6 @@ ACTS: dict[str, Callable[[Lab], Case]] = {
     "bindings touch": channelled(
         row("bindings touch {binding} --idle 5h", BIND, sees="bindings.json", fill=binding)
     ),
-    "mirror push": channelled(row("mirror push", sees="bindings.json threads/*")),
 }
 """Command (and, in brackets, which way of it) → how it is set up."""
 
@@ -539,12 +544,19 @@ READS: dict[str, tuple[str, ...]] = {
     "bindings channel": ("bindings", "channel", "file"),
     "route": ("route", "project"),
     "mirror status": ("mirror", "status"),
+    "schedule list": ("schedule", "list"),
+    "schedule next": ("schedule", "next"),
 }
 """Commands that change nothing in the home, with words for each."""
 
 
 ELSEWHERE: dict[str, str] = {
     "need-user notify": "it speaks to a service of the person's and writes nothing",
+    "wake": "a round of several steps: tests/store/test_rounds_at_once.py kills it",
+    "schedule install": "it changes the person's own crontab",
+    "schedule remove": "it changes the person's own crontab",
+    "schedule set": "what it sets is checked with the rounds: tests/store/test_rounds.py",
+    "mirror push": "it writes to a channel step by step: tests/store/test_mirror.py kills it",
     "mirror pull": "what it reads comes from outside: tests/store/test_mirror.py kills it",
     "bindings sweep": "it ends bindings by their age: tests/store/test_mirror.py",
 }
