@@ -215,7 +215,7 @@ class Layout:
     # projects
     @property
     def projects(self) -> str:
-        """`projects/`: without it a tick loads nothing of projects."""
+        """The folder of all projects: without it a tick loads nothing of them."""
         return self("projects")
 
     def project(self, name: str) -> str:
@@ -243,7 +243,7 @@ class Layout:
         return self("projects", safe("project", project), "claims", safe("task", task) + ".json")
 
     def stale_claim(self, project: str, name: str) -> str:
-        """`projects/{name}/claims-stale/{task}-{round}.json`: a claim that was freed."""
+        """A claim that was freed, in `claims-stale/` of its project."""
         folder = self("projects", safe("project", project), "claims-stale")
         return os.path.join(folder, safe("claim", name) + ".json")
 
