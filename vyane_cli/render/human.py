@@ -1,16 +1,23 @@
-"""Results for people: the only user of Rich. Plain text when it is not a terminal."""
+"""Results for people: the only user of Rich. Plain text when it is not a terminal.
+
+Rich is imported when something needs it: a sentence that goes to a pipe or a file does not.
+"""
+
+from __future__ import annotations
 
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from functools import cached_property
 
 from vyane_cli.core.envelopes import neutralise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 STYLES = {
     "busy": "yellow", "idle": "green", "exited": "dim", "unknown": "magenta",
@@ -34,24 +41,35 @@ class Screen:
     """Standard output, for a person."""
 
     def __init__(self) -> None:
-        terminal = sys.stdout.isatty()
-        self.console = Console(
+        self.terminal = sys.stdout.isatty()
+        self.plain = not (self.terminal or os.environ.get("FORCE_COLOR"))
+
+    @cached_property
+    def console(self) -> Console:
+        """Where Rich prints."""
+        from rich.console import Console
+
+        return Console(
             highlight=False,
             emoji=False,
             markup=False,
-            soft_wrap=not terminal,
-            width=None if terminal else PLAIN_WIDTH,
+            soft_wrap=not self.terminal,
+            width=None if self.terminal else PLAIN_WIDTH,
             no_color=bool(os.environ.get("NO_COLOR")) or None,
         )
-        self.terminal = terminal
 
     def say(self, text: str, style: str = "") -> None:
         """One sentence, or several lines, of our own."""
+        if self.plain:
+            print(text)
+            return
+        from rich.text import Text
+
         self.console.print(Text(text, style=style), soft_wrap=True)
 
     def body(self, text: str) -> None:
         """Text of others, with its lines kept."""
-        self.console.print(Text(neutralise(text)), soft_wrap=True)
+        self.say(neutralise(text))
 
     def line(self, text: str, word: str = "") -> None:
         """One line of our own, in the colour of a word."""
@@ -71,12 +89,14 @@ class Screen:
 
     def heading(self, text: str) -> None:
         """A heading above what follows."""
-        self.console.print(Text(text, style="bold"))
+        self.say(text, "bold")
 
     def table(
         self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, last_wraps: bool = True
     ) -> None:
         """A table without lines; a cell that has a colour of its own gets it."""
+        from rich.table import Table
+
         table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(columns))
         rows = list(rows)
         width = max((len(row) for row in rows), default=len(columns))
@@ -100,11 +120,15 @@ class Screen:
 
     def pairs(self, pairs: Iterable[tuple[str, object]]) -> None:
         """Names and values, one a line."""
+        from rich.text import Text
+
         self.table((), [(Text(name, style="dim"), value) for name, value in pairs])
 
 
 def cell(value: object) -> Text:
     """One cell; None is empty."""
+    from rich.text import Text
+
     if isinstance(value, Text):
         return value
     text = "" if value is None else safe(value)
@@ -146,6 +170,9 @@ def clock_time(at_s: float) -> str:
 
 def complain(message: str, hint: str, message_id: str = "") -> None:
     """An error on stderr: what, and the next step."""
+    from rich.console import Console
+    from rich.text import Text
+
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     line = Text()
     line.append("vyane: ", style="bold red")
