@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from benchmarks import crowds, deliveries, machine, sizes, timelines, trees, wakes, writers
+from benchmarks import crowds, deliveries, machine, mirrors, sizes, timelines, trees, wakes, writers
 from benchmarks.bench import Bench, Figure
 from benchmarks.report import Row, as_data, table
 
@@ -27,6 +27,7 @@ FIGURES: dict[str, Figure] = {
     "locks": crowds.fairness,
     "timeline": timelines.follow,
     "tree": trees.tree,
+    "mirror": mirrors.mirror,
     "wake": wakes.wake,
 }
 
