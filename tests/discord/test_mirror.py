@@ -26,6 +26,7 @@ from vyane_cli.operations.checks.subject import Subject
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.mirror_status import describe_mirror
 from vyane_cli.store import bindings as book
+from vyane_cli.store import mirrors
 
 
 @pytest.fixture
@@ -437,6 +438,16 @@ def test_the_token_is_in_no_file(one: Mirrored) -> None:
 
     for path in Path(one.world.layout.root).rglob("*"):
         assert not path.is_file() or token not in path.read_bytes(), path
+
+
+def test_what_the_channel_taught_is_kept_after_each_answer(one: Mirrored) -> None:
+    started(one)
+    learnt = mirrors.load_channel(one.world.layout, "discord", "default").memory
+
+    assert {"me", "open", "post"} <= set(learnt["limits"]["buckets"])
+    one.pull()
+    learnt = mirrors.load_channel(one.world.layout, "discord", "default").memory
+    assert "list" in learnt["limits"]["buckets"]
 
 
 # ------------------------------------------------------------------ in

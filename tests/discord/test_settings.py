@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -182,6 +184,35 @@ def test_an_unknown_tag_and_a_missing_one_are_told_before_the_first_post(serve: 
     assert "channels.discord.tags" in none.fix
     Bot(discord, tags=["codex"]).thread()
     assert [thread["tags"] for thread in discord.threads()] == [["codex"]]
+
+
+class _Elsewhere(BaseHTTPRequestHandler):
+    """Sends every request on to another address of its own, and notes what reached that one."""
+
+    reached: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/elsewhere"):
+            self.reached.append(self.headers.get("Authorization"))
+        self.send_response(307)
+        self.send_header("Location", f"http://{self.headers['Host']}/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+def test_a_redirection_is_not_followed(discord: MockDiscord) -> None:
+    bot = Bot(discord)
+    with HTTPServer(("127.0.0.1", 0), _Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        bot.environ["DISCORD_API"] = f"http://127.0.0.1:{server.server_address[1]}/api/v10"
+        outcome = bot.run().check()
+        server.shutdown()
+
+    assert outcome.verdict is not Verdict.DONE
+    assert _Elsewhere.reached == []
 
 
 def test_every_request_says_who_asks(bot: Bot) -> None:

@@ -106,7 +106,7 @@ def take(
         if is_hidden(message):
             hidden += 1
             continue
-        if int(ident) <= known.floor or (ident in edits and edited in ("", edits[ident])):
+        if ident in edits and edited in ("", edits[ident]):
             continue
         author = message["author"]
         found.append(

@@ -53,7 +53,7 @@ class World(Threads):
     def post_as_webhook(self, channel: str, content: str) -> Message:
         """Some integration's webhook writes in the thread."""
         hook = self.clock.snowflake()
-        author = {**self.bot, "id": hook, "username": "some hook"}
+        author = {**self.bot, "id": hook, "username": "some hook", "bot": False}
         msg = Message(
             self.clock.snowflake(), channel, author, content, self.clock.now(), webhook_id=hook
         )
