@@ -544,3 +544,24 @@ def test_a_failed_child_is_told_as_such(one: Mirrored) -> None:
 
     assert one.texts(kid)[-1].startswith("❌ **Failed**")
     assert one.server.threads()[-1]["name"].startswith("❌")
+
+
+def test_a_part_that_discord_refuses_for_good_holds_what_follows_and_is_told(one: Mirrored) -> None:
+    started(one)
+    kid = one.child()
+    one.push()
+    one.server.fault(kind="rate_limit", operation="create_message", skip=1, retry_after=3_600)
+    one.settle(kid, LONG)
+    one.push()
+    one.server.act("option", name="content_limit", value=500)
+    one.pass_s(3_601)
+    reports = [one.push(), one.push()]
+    asked = one.asked("create_message")
+
+    assert [text[:14] for text in one.texts(kid)][-1] == "✅ **Result**\n0"
+    assert {p["code"] for report in reports for p in report["problems"]} == {"refused-form"}
+    one.server.act("option", name="content_limit", value=2_000)
+    one.push()
+    assert one.asked("create_message") == asked
+    one.push(again=True)
+    assert [text[0] for text in one.texts(kid)[-4:]] == ["1", "2", "3", "4"]
