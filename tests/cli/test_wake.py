@@ -462,3 +462,22 @@ def test_the_screen_says_the_cell_and_what_was_read(home):
     status = home.run("status").out.decode()
     assert "p: goal open" in status
     assert "no timer runs rounds" in status
+
+
+# ------------------------------------------------------------------ those who follow sessions
+
+
+def test_a_round_takes_in_what_people_wrote_and_shows_what_happened(home):
+    """Bindings that are over end, too; a channel that cannot be opened holds up no round."""
+    with open(home.world.layout.config, "a") as file:
+        owner = home.folder.owner()
+        file.write(f'[channels.file]\nallow_users = ["{owner}"]\n[channels.discord]\n')
+    home.json("wake")
+    (thread,) = Path(home.world.layout.root, "threads").glob("ann.*.md")
+    with thread.open("a") as file:
+        file.write("mind the tests\n")
+    home.run("bind", "ann", "--channel", "file", "--conversation", "gone", "--ttl", "0")
+    kept = home.json("wake")["maintenance"]
+
+    assert (kept["taken_in"], kept["unbound"], kept["skipped"]) == (1, 1, [])
+    assert home.json("inbox", "ann")[-1]["payload"]["text"] == "mind the tests"

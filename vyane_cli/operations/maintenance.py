@@ -1,15 +1,18 @@
 """Maintenance: what a round keeps in order before it looks: the state of mail, workers, claims.
 
-It is of the tick module: it applies times to live, ends what died, frees claims, archives. No
-message is delivered by it and no notice told. A part that fails holds up no other, nor the round.
+It is of the tick module: it applies times to live, ends what died, frees claims and bindings, takes
+in what people wrote, archives. No message is delivered by it and no notice told. A part that fails
+holds up no other, nor the round.
 """
 
 from typing import Any
 
 from vyane_cli.core.projects import Project
+from vyane_cli.operations.bindings_sweep import sweep as end_bindings
 from vyane_cli.operations.claims import sweep as sweep_claims
 from vyane_cli.operations.expire import all_boxes, expire
 from vyane_cli.operations.gc import GRACE_S, archive_settled, settle_lost_children
+from vyane_cli.operations.mirror_rounds import take_in
 from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.stale import mark_stale
 from vyane_cli.operations.sweep import Sweep
@@ -30,6 +33,8 @@ def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
         "orphans": sweep.guarded("registry", mark_orphans),
         "expired": sweep.guarded("registry", expire),
         "claims": sweep.guarded(project.name, _free_claims, project),
+        "unbound": sweep.guarded("bindings", _end_bindings),
+        "taken_in": sweep.guarded("mirror", _take_in),
         "archived": sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
         ),
@@ -39,6 +44,14 @@ def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
 
 def _mark_stale(sweep: Sweep) -> int:
     return len(mark_stale(sweep.runtime, sweep.runtime.clock()).stale)
+
+
+def _end_bindings(sweep: Sweep) -> int:
+    return len(end_bindings(sweep.runtime, sweep.runtime.clock()).ended)
+
+
+def _take_in(sweep: Sweep) -> int:
+    return take_in(sweep.runtime)
 
 
 def _free_claims(sweep: Sweep, project: Project) -> int:

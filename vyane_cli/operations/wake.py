@@ -22,6 +22,7 @@ from vyane_cli.operations.dispatch import (
 )
 from vyane_cli.operations.feedback import call_for_blocked, feed_back
 from vyane_cli.operations.maintenance import keep_house
+from vyane_cli.operations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_all
 from vyane_cli.operations.readings import Seen, marked_stale, read_project, read_schedule, with_lock
@@ -134,6 +135,7 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
         _call_about(runtime, project, error)
     _note(runtime, project, made)
     nudge_all(runtime)
+    show_all(runtime)
     return made
 
 
