@@ -6,11 +6,12 @@ Each is read again right before it is ended, so that a touch in the meantime sav
 from typing import Any, NamedTuple
 
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
-from vyane_cli.core.conversations import Channel, Verdict
+from vyane_cli.core.conversations import Verdict
 from vyane_cli.core.turns import Clock
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.bindings import end_one, set_locked, touch
-from vyane_cli.operations.channels import is_set_up, open_channel
+from vyane_cli.operations.channels import is_set_up
+from vyane_cli.operations.mirror_runs import Run
 from vyane_cli.store import bindings as book
 from vyane_cli.store import markers, registry
 
@@ -35,7 +36,7 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
     """
     ended: list[Binding] = []
     kept: list[dict[str, Any]] = []
-    channels: dict[tuple[str, str], Channel] = {}
+    left: dict[tuple[str, str], list[Binding]] = {}
     active = [
         one for one in book.load(runtime.layout).values() if one.status is BindingStatus.ACTIVE
     ]
@@ -45,7 +46,14 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
             done = end_one(runtime, binding, reason, still=lambda now: now.is_expired(clock.at))
             ended += [done] if done is not None else []
         elif probe and is_set_up(runtime, *binding.conversation[:2]):
-            _probe(runtime, binding, channels, ended, kept)
+            left.setdefault(binding.conversation[:2], []).append(binding)
+    for where, bindings in left.items():
+        try:
+            with Run(runtime, *where) as run:
+                for binding in bindings:
+                    _probe(run, binding, ended, kept)
+        except VyaneError as error:
+            kept += [_kept(one, error.slug, error.message) for one in bindings]
     return Swept(len(active), tuple(ended), tuple(kept))
 
 
@@ -59,27 +67,23 @@ def _is_alive(runtime: "Runtime", binding: Binding, clock: Clock) -> bool:
     return not touch(runtime, binding.id, at=beat).is_expired(clock.at)
 
 
-def _probe(
-    runtime: "Runtime",
-    binding: Binding,
-    channels: dict[tuple[str, str], Channel],
-    ended: list[Binding],
-    kept: list[dict[str, Any]],
-) -> None:
+def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[dict[str, Any]]) -> None:
     """Gone: ended without last words. Locked: noted. Anything that cannot be told: kept."""
-    where = binding.conversation[:2]
-    try:
-        channel = channels.get(where) or open_channel(runtime, *where, {})
-        channels[where] = channel
-        outcome = channel.probe(binding.conversation)
-    except VyaneError as error:
-        kept.append({"binding_id": binding.id, "reason": error.slug, "detail": error.message})
+    fault = run.blocked
+    if fault is not None:
+        kept.append(_kept(binding, fault.reason, fault.detail))
         return
+    outcome = run.learn(run.channel.probe(binding.conversation))
+    run.keep_memory()
     if outcome.verdict is Verdict.GONE:
-        done = end_one(runtime, binding, EndReason.GONE, status=BindingStatus.ENDED)
+        done = end_one(run.runtime, binding, EndReason.GONE, status=BindingStatus.ENDED)
         ended += [done] if done is not None else []
     elif outcome.verdict in (Verdict.DONE, Verdict.LOCKED):
         if binding.locked != (outcome.verdict is Verdict.LOCKED):
-            set_locked(runtime, binding, outcome.verdict is Verdict.LOCKED)
+            set_locked(run.runtime, binding, outcome.verdict is Verdict.LOCKED)
     else:
-        kept.append({"binding_id": binding.id, "reason": outcome.reason, "detail": outcome.detail})
+        kept.append(_kept(binding, outcome.reason, outcome.detail))
+
+
+def _kept(binding: Binding, reason: str, detail: str) -> dict[str, Any]:
+    return {"binding_id": binding.id, "reason": reason, "detail": detail}
