@@ -200,6 +200,7 @@ def _thread(stage: Stage, bob: Session) -> Scene:
     with open(path, "a", encoding="utf-8") as thread:
         thread.write("Please write the release notes.\n")
     scene.say("you", f'$ echo "Please write the release notes." >> {threads[0]}')
+    bob.watch("")  # the client tells of the write of an earlier scene, too
     before = bob.wake_stamp()
     taken = stage.vyane("mirror", "pull")
     scene.say("you", "$ vyane mirror pull", taken.out or taken.err)
