@@ -200,7 +200,8 @@ def test_a_report_knows_its_worker_from_the_environment(ledger, one, monkeypatch
     ledger("task", "add", "one")
     monkeypatch.setenv("VYANE_WORKER", one.worker)
 
-    assert ledger("task", "report", "T1", "--state", "running")["worker"] == one.worker
+    running = ledger("task", "report", "T1", "--state", "running")
+    assert (running["worker"], running["worker_name"]) == (one.worker, "project")
 
 
 def test_a_child_reports_what_its_task_is_at_as_task_report_does(ledger, one, folder, monkeypatch):  # noqa: F811

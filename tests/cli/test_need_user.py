@@ -16,6 +16,8 @@ from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixture
 from tests.simulated import World, fast_folder
 from tests.store.faults import ENDLESS, stopped_at
 from vyane_cli.core.needs import TRIES, fold, to_tell
+from vyane_cli.operations.checks.notifications import notifications
+from vyane_cli.operations.checks.subject import Subject
 from vyane_cli.operations.init import initialise
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.notify import notify
@@ -75,6 +77,18 @@ def test_a_number_is_not_used_again_after_it_was_resolved(world):
     assert [(e["id"], e["text"]) for e in needs.listing(world.layout)] == [
         ("N1", "a"), ("N3", "again"),
     ]  # fmt: skip
+
+
+def test_to_be_told_of_an_entry_does_not_resolve_it(world):
+    call_person(world, "a", "a")
+    needs.claim_notices(world.layout, world.clock(), world.deadline())
+    assert not needs.was_resolved(world.layout, "a")
+    assert not needs.was_resolved(world.layout, "b")
+
+    needs.resolve(world.layout, ["N1"], "ann", world.clock(), world.deadline())
+    assert needs.was_resolved(world.layout, "a")
+    call_person(world, "a", "again")
+    assert not needs.was_resolved(world.layout, "a")
 
 
 records = st.lists(st.fixed_dictionaries({
@@ -228,6 +242,22 @@ def test_a_kill_at_any_step_of_a_notification_never_tells_twice(world, tmp_path,
         assert told.read_text().split().count(key) <= 1, outcome.at
         if outcome.finished:
             break
+
+
+def test_doctor_says_when_an_address_leads_nowhere(world, monkeypatch):
+    subject = Subject(world, None, "/")  # type: ignore[arg-type]
+    assert notifications(subject) == (True, "no address is set", "")
+    world.environ = {"VYANE_NOTIFY_URLS": "json://127.0.0.1:1/secret"}
+    assert notifications(subject) == (True, "an address is set", "")
+
+    call = {"key": "a", "text": "no key"}
+    needs.add(world.layout, call["key"], call["text"], world.clock(), world.deadline())
+    for _ in range(TRIES):
+        told = needs.claim_notices(world.layout, world.clock(), world.deadline())
+        needs.give_back(world.layout, told, world.clock(), world.deadline())
+    assert "N1 could not be sent" in notifications(subject).detail
+    monkeypatch.setattr("vyane_cli.operations.checks.notifications.find_spec", lambda name: None)
+    assert "vyane[notify]" in notifications(subject).fix
 
 
 def test_addresses_are_masked_where_settings_are_listed(run):  # noqa: F811

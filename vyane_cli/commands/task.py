@@ -114,7 +114,7 @@ def note_of(row: dict[str, Any]) -> str:
         case "blocked":
             words.append(row["reason"])
         case "running":
-            words.append(f"by {row['worker']}" if row["worker"] else "")
+            words.append(f"by {row['worker_name'] or row['worker']}" if row["worker"] else "")
         case "done":
             words.append(row["artifact"] or row["no_artifact_reason"])
         case _ if row["waits_for"]:

@@ -7,6 +7,7 @@ from vyane_cli.errors import VyaneError
 from vyane_cli.operations.checks import (
     installation,
     machine,
+    notifications,
     places,
     rounds,
     sessions,
@@ -48,6 +49,7 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "markers":            sessions.marker_files,
     "names":              state.names,
     "need_user_page":     state.need_user_page,
+    "notifications":      notifications.notifications,
     "throttles":          rounds.throttles,
     "schedule_timers":    rounds.schedule_timers,
     "rounds":             rounds.rounds,

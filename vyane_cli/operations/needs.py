@@ -48,7 +48,7 @@ def call_person(
         project=project,
     )
     if new:
-        _start_notifier(runtime)
+        notify_beside(runtime)
     return new
 
 
@@ -58,7 +58,7 @@ def urls_of(runtime: "Runtime") -> list[str]:
     return given or list(runtime.config["notify.urls"])
 
 
-def _start_notifier(runtime: "Runtime") -> None:
+def notify_beside(runtime: "Runtime") -> None:
     """Start `vyane need-user notify` beside us. It may fail: the next round sends what is left."""
     try:
         if not urls_of(runtime) or not hasattr(os, "posix_spawn"):

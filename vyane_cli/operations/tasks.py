@@ -15,7 +15,7 @@ from vyane_cli.core.tasks import Ledger, Task, TaskStatus, check_texts
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.claims import held_tasks
 from vyane_cli.operations.identity import whoami
-from vyane_cli.store import journal, ledger
+from vyane_cli.store import journal, ledger, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -171,6 +171,7 @@ def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[dic
     held = held_tasks(runtime, project.name)
     ready = [task.id for task in startable(value, graph, held)]
     on_path = critical(open_links(value, graph))
+    workers = registry.Registry(runtime.layout).workers
     ranks = {TaskStatus.RUNNING: 0, TaskStatus.PENDING: 1, TaskStatus.BLOCKED: 2}
 
     def place(task: Task) -> tuple[object, ...]:
@@ -181,6 +182,7 @@ def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[dic
         {
             **render_task(task),
             "project": project.name,
+            "worker_name": workers[task.worker].name if task.worker in workers else None,
             "waits_for": list(waiting_for(value, graph, task)),
             "startable": task.id in ready,
             "critical": task.id in on_path,

@@ -96,7 +96,7 @@ def was_resolved(layout: Layout, key: str) -> bool:
     seen = False
     for line in journal.read(layout.need_user):
         if line.record is not None and line.record.get("key") == key:
-            seen = line.record.get("op") != "open"
+            seen = {"open": False, "resolve": True}.get(str(line.record.get("op")), seen)
     return seen
 
 
