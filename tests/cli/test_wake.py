@@ -322,6 +322,25 @@ def test_a_second_install_replaces_and_remove_takes_only_ours_away(home):
     assert home.json("schedule", "remove")["removed"] is False
 
 
+def test_an_uninstall_takes_the_timers_away(home):
+    home.tab.write_text("0 5 * * * other\n")
+    home.json("schedule", "install", "--with", "cron")
+    done = home.json("uninstall")
+
+    assert done["timers"] == [NAME]
+    assert home.tab.read_text() == "0 5 * * * other\n"
+
+
+def test_damaged_schedules_and_notices_are_named_by_the_doctor(home):
+    Path(home.world.layout.schedules(NAME)).write_text("{")
+    Path(home.world.layout.notices(NAME)).write_text('{"told": 3}')
+    found = {one["check"]: one for one in json.loads(home.run("doctor", "--json").out)}
+
+    assert not found["books"]["ok"]
+    assert "projects/p/schedules.json" in found["books"]["detail"]
+    assert "projects/p/notices.json" in found["books"]["detail"]
+
+
 def test_a_print_makes_nothing(home):
     before = sorted(str(path) for path in home.folder.rglob("*"))
     made = home.json("schedule", "install", "--with", "cron", "--print")

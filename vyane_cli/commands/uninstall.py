@@ -10,7 +10,7 @@ from vyane_cli.commands.workers import shorten
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.removal import remove_all
-from vyane_cli.render.human import Screen
+from vyane_cli.render.human import Screen, safe
 
 
 def command(
@@ -35,6 +35,8 @@ def command(
     def human(screen: Screen) -> None:
         for path in done["settings"]:
             screen.say(f"{shorten(path)}: vyane's entries are out")
+        for name in done["timers"]:
+            screen.say(f"{safe(name)}: no timer runs rounds any more")
         if done["purged"]:
             screen.say(f"{shorten(done['home'])}: removed")
         else:

@@ -13,6 +13,7 @@ from vyane_cli.operations.claims import sweep as sweep_claims
 from vyane_cli.operations.expire import all_boxes, expire
 from vyane_cli.operations.gc import GRACE_S, archive_settled, settle_lost_children
 from vyane_cli.operations.mirror_rounds import take_in
+from vyane_cli.operations.notify import notify
 from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.stale import mark_stale
 from vyane_cli.operations.sweep import Sweep
@@ -38,6 +39,7 @@ def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
         "archived": sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
         ),
+        "notified": sweep.guarded("notify", _notify),
     }
     return {**counts, "skipped": sweep.skipped}
 
@@ -52,6 +54,11 @@ def _end_bindings(sweep: Sweep) -> int:
 
 def _take_in(sweep: Sweep) -> int:
     return take_in(sweep.runtime)
+
+
+def _notify(sweep: Sweep) -> int:
+    """What nobody could be told of when it came up."""
+    return len(notify(sweep.runtime).sent)
 
 
 def _free_claims(sweep: Sweep, project: Project) -> int:

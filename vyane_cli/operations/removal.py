@@ -1,4 +1,4 @@
-"""Removal: settings entries first, the state two seconds later, so that no open session is harmed.
+"""Removal: timers and settings entries first, the state two seconds later: it harms no session.
 
 A crash between leaves a state folder that nothing calls; the same command finishes it.
 """
@@ -8,8 +8,9 @@ import shutil
 import time
 from typing import Any
 
-from vyane_cli.errors import RefusedError, StorageError
-from vyane_cli.operations import hooks
+from vyane_cli.errors import RefusedError, StorageError, VyaneError
+from vyane_cli.operations import hooks, schedule
+from vyane_cli.store import projects, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def remove_all(
     root = runtime.layout.root
     if purge and os.path.isdir(root):
         _check_is_ours(root)
+    unscheduled = remove_timers(runtime)
     changed = []
     for scope in hooks.Scope:
         path = hooks.settings_path(scope, runtime.environ, folder)
@@ -42,7 +44,23 @@ def remove_all(
         except OSError as error:
             raise StorageError(root, error) from error
         purged = True
-    return {"settings": changed, "home": root, "purged": purged}
+    return {"settings": changed, "timers": unscheduled, "home": root, "purged": purged}
+
+
+def remove_timers(runtime: "Runtime") -> list[str]:
+    """Take the timers of every project away; the projects that had some.
+
+    One that cannot be told is left: its rounds find no vyane, and do nothing.
+    """
+    found = []
+    for name in registry.listdir(runtime.layout.projects):
+        try:
+            project = projects.load(runtime.layout, name)
+            if project is not None and schedule.remove(runtime, project)["removed"]:
+                found.append(name)
+        except VyaneError:
+            continue
+    return found
 
 
 def _check_is_ours(root: str) -> None:

@@ -15,9 +15,11 @@ from vyane_cli.store import (
     journal,
     ledger,
     needs,
+    notices,
     projects,
     quarantine,
     registry,
+    schedules,
     timeline,
 )
 from vyane_cli.store.layout import Layout
@@ -132,6 +134,9 @@ def journals(layout: Layout) -> Iterator[str]:
     for name in registry.listdir(layout("projects")):
         if is_safe_id(name):
             yield layout.tasks_events(name)
+            yield layout.deliveries(name)
+            yield layout.rounds(name)
+            yield layout.gaps(name)
 
 
 def timelines(layout: Layout) -> Iterator[tuple[str, str]]:
@@ -267,6 +272,11 @@ def books(subject: Subject) -> Finding:
             if not reading.read:
                 path = os.path.relpath(reading.path, layout.root)
                 wrong.append(f"{path}: {reading.state}: {reading.detail}")
+        for load in (schedules.load, notices.load):
+            try:
+                load(layout, name)
+            except CorruptStateError as error:
+                wrong.append(f"{os.path.relpath(error.path, layout.root)}: {error.reason}")
         for task in claims.listing(layout, name):
             try:
                 claims.load(layout, name, task)

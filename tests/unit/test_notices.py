@@ -1,0 +1,145 @@
+"""What the main worker of a project does not know yet, in which order, and when a stall is one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vyane_cli.core.gating import NOTICE_GATES, Gate, Readings, Verdict, decide_notice
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.mailbox import Handshake, Head, Stage
+from vyane_cli.core.notices import (
+    STALL_STEPS_S,
+    THROTTLES,
+    Book,
+    NoticeKind,
+    Telling,
+    changes,
+    count,
+    digest_of,
+    forget,
+    notice_id,
+    parse_book,
+    render_book,
+    see,
+    stall_of,
+    stalled_s,
+    tell,
+)
+from vyane_cli.core.tasks import Ledger, Task, TaskStatus
+from vyane_cli.core.turns import Clock
+
+NOW = Clock(1_000_000_000, 5_000_000, "boot")
+FREE = Readings(Head(), Liveness.IDLE, NOW.boot_ms, notice=Telling("new"))
+
+statuses = st.sampled_from(list(TaskStatus))
+ledgers = st.lists(st.tuples(statuses, st.integers(0, 9)), max_size=8).map(
+    lambda rows: Ledger(
+        tuple(
+            Task(f"T{n}", f"task {n}", status=status, changed_at=float(at), reason="why")
+            for n, (status, at) in enumerate(rows, 1)
+        )
+    )
+)
+
+
+@given(ledgers)
+def test_each_change_is_told_once_blocked_ones_first(ledger):
+    """Told one after the other, the queue ends; nothing is left out and nothing comes twice."""
+    book, told = Book(), []
+    while items := changes(ledger, book, 0.0, "main"):
+        told.append(items[0])
+        book = tell(book, items[0], "m", NOW)
+
+    wanted = [t for t in ledger.tasks if t.status in (TaskStatus.BLOCKED, TaskStatus.DONE)]
+    assert sorted(item.task.id for item in told) == sorted(task.id for task in wanted)
+    kinds = [item.kind for item in told]
+    assert kinds == sorted(kinds, key=list(NoticeKind).index)
+
+
+@given(ledgers, st.integers(0, 10))
+def test_what_is_older_than_the_project_or_its_own_word_is_no_news(ledger, since):
+    for item in changes(ledger, Book(), float(since), "main"):
+        assert item.task.changed_at >= since
+    own = Ledger(tuple(task._replace(worker="main") for task in ledger.tasks))
+    assert not changes(own, Book(), 0.0, "main")
+
+
+def test_a_task_that_is_blocked_again_is_news_again():
+    task = Task("T1", "one", status=TaskStatus.BLOCKED, reason="why", changed_at=1.0)
+    (first,) = changes(Ledger((task,)), Book(), 0.0, "")
+    book = count(Book(), first)
+    assert not changes(Ledger((task,)), book, 0.0, "")
+    (again,) = changes(Ledger((task._replace(changed_at=2.0),)), book, 0.0, "")
+
+    assert again.digest == first.digest
+    assert notice_id("p", "w", again, 2.0) != notice_id("p", "w", first, 1.0)
+    assert notice_id("p", "w", first, 1.0) == notice_id("p", "w", first, 1.0)
+
+
+def test_the_content_is_the_same_whatever_its_white_space():
+    assert digest_of("a  b\n") == digest_of("a b")
+    assert digest_of("a", "b") != digest_of("a b")
+
+
+def test_a_stall_is_another_one_only_at_the_next_step():
+    keys = [stall_of("m", seconds, ()).key for seconds in range(0, 50_000, 60)]
+
+    assert len(set(keys)) == len(STALL_STEPS_S)
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(0, 10**6))
+def test_after_it_was_seen_no_step_of_the_wall_clock_makes_a_stall(step_s, waited_s):
+    book = see(Book(), "mark", NOW.at - 60, NOW)
+    later = Clock(NOW.now_ms + (step_s + waited_s) * 1000, NOW.boot_ms + waited_s * 1000, "boot")
+
+    assert see(book, "mark", NOW.at - 60, later) == book
+    assert stalled_s(book, later) == 60 + waited_s
+
+
+def test_a_book_is_read_back_and_forgets_what_the_ledger_has_no_more():
+    book = Book({"T1": "done:1", "T2": "done:2"}, "d", "m", 1.0, "b", 2, "s", "k", "b", 3, 4.0)
+
+    assert parse_book(render_book(book)) == book
+    assert forget(book, Ledger((Task("T2", "two"),))).told == {"T2": "done:2"}
+
+
+# ------------------------------------------------------------------ the gates
+
+
+def test_every_gate_of_a_notice_has_words():
+    assert set(THROTTLES) == set(NOTICE_GATES)
+
+
+def test_with_every_gate_open_a_notice_is_told():
+    assert decide_notice(FREE).verdict is Verdict.START
+
+
+def test_each_throttle_refuses_by_its_name():
+    busy = FREE._replace(liveness=Liveness.BUSY)
+    open_start = Head(handshake=Handshake("m", "s", Stage.WAIT_DONE, NOW.boot_ms))
+    refusals = {
+        Gate.SINGLE_ITEM: (
+            FREE._replace(notice=Telling("new", waiting="m")),
+            FREE._replace(head=open_start),
+        ),
+        Gate.TARGET_BUSY: (busy, FREE._replace(liveness=Liveness.UNKNOWN)),
+        Gate.SAME_ITEM: (FREE._replace(notice=Telling("new", told_digest="new")),),
+        Gate.TOO_SOON: (
+            FREE._replace(notice=Telling("new", told_ms=NOW.boot_ms - 299_999)),
+            FREE._replace(head=Head(normal_ms=NOW.boot_ms - 1)),
+        ),
+        Gate.TRUE_STALL: (FREE._replace(notice=Telling("new", stall_ms=899_999)),),
+        Gate.RATE_GUARD: (FREE._replace(head=Head(starts_ms=(NOW.boot_ms,) * 30)),),
+    }
+
+    assert set(refusals) == set(NOTICE_GATES)
+    for gate, readings in refusals.items():
+        for one in readings:
+            decision = decide_notice(one)
+            assert (decision.verdict, decision.rule) == (Verdict.HOLD, gate)
+
+
+def test_the_last_second_counts():
+    """300 s and 15 min are over when they are over; a reboot ends an interval."""
+    for told_ms in (NOW.boot_ms - 300_000, NOW.boot_ms + 1):
+        assert decide_notice(FREE._replace(notice=Telling("new", told_ms=told_ms))).rule == "notice"
+    assert decide_notice(FREE._replace(notice=Telling("new", stall_ms=900_000))).rule == "notice"

@@ -1,0 +1,87 @@
+"""Schedules A and B: what is read from their file, and what a pause changes."""
+
+import json
+
+import pytest
+
+from vyane_cli.core.schedules import (
+    DEFAULT,
+    NAMES,
+    Installed,
+    Status,
+    check_schedule,
+    completed,
+    parse_schedules,
+    recorded,
+    render_schedules,
+)
+from vyane_cli.errors import InvalidInputError
+
+
+def test_a_file_is_read_back_with_what_others_wrote_beside_it():
+    data = render_schedules(DEFAULT._replace(installed=Installed("cron", {"PATH": "/bin"}, 1.0)))
+    data["note"] = "mine"
+    data["schedules"]["B"]["note"] = [1]
+
+    assert render_schedules(parse_schedules(data)) == data
+    assert json.loads(json.dumps(data)) == data
+
+
+def test_a_pause_changes_the_status_of_both_and_nothing_else():
+    paused = DEFAULT.with_status(Status.PAUSED)
+
+    assert paused.paused
+    assert not DEFAULT.paused
+    assert [plan.rrule for plan in paused.plans.values()] == [
+        plan.rrule for plan in DEFAULT.plans.values()
+    ]
+    assert paused.with_status(Status.ACTIVE) == DEFAULT
+    assert paused.with_rules({"A": "FREQ=HOURLY"}).paused
+
+
+@pytest.mark.parametrize(
+    "path, value, says",
+    [
+        (("schedules",), [], "schedules"),
+        (("schedules", "C"), {}, '"A" and "B"'),
+        (("schedules", "A"), 3, "schedules.A"),
+        (("schedules", "A", "status"), "paused", "schedules.A.status"),
+        (("schedules", "B", "rrule"), 3, "schedules.B.rrule"),
+        (("schedules", "B", "rrule"), "daily", "schedules.B.rrule"),
+        (("installed",), [], "installed"),
+        (("installed",), {"environment": {"PATH": 3}}, "installed.environment"),
+    ],
+)
+def test_a_wrong_key_is_named_by_its_place(path, value, says):
+    data = json.loads(json.dumps(render_schedules(DEFAULT)))
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+
+    with pytest.raises(ValueError, match=says):
+        parse_schedules(data)
+
+
+def test_there_are_two_schedules():
+    assert [check_schedule(name) for name in NAMES] == ["A", "B"]
+    for name in ("", "a", "C"):
+        with pytest.raises(InvalidInputError):
+            check_schedule(name)
+
+
+def test_what_is_kept_of_an_environment_holds_no_secret():
+    environ = {"PATH": "/opt/bin", "HOME": "/users/ann", "ANTHROPIC_API_KEY": "x", "LANG": ""}
+
+    assert recorded(environ) == {"PATH": "/opt/bin", "HOME": "/users/ann"}
+
+
+def test_a_round_has_what_the_timer_gives_and_what_was_kept():
+    kept = {"PATH": "/opt/bin:/usr/bin", "HOME": "/users/ann", "SECRET": "no"}
+
+    assert completed({"PATH": "/usr/bin:/bin"}, kept, "/v") == {
+        "PATH": "/opt/bin:/usr/bin:/bin:/v",
+        "HOME": "/users/ann",
+    }
+    assert completed({"PATH": "/bin", "HOME": "/users/bob"}, kept, "/v")["HOME"] == "/users/bob"
+    assert completed({}, {}, "/v") == {"PATH": "/v"}
