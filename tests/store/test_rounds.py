@@ -12,7 +12,7 @@ from vyane_cli.core.schedules import Status
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.needs import ask_person
 from vyane_cli.operations.schedule import set_status
-from vyane_cli.store import locks, schedules
+from vyane_cli.store import locks, registry, schedules
 
 
 @pytest.fixture
@@ -229,11 +229,32 @@ def test_without_a_main_worker_nothing_is_started(stage):
     assert [key.split(":")[0] for key in stage.needs()] == ["main_not_declared"]
 
 
+def test_a_member_of_whom_nothing_can_be_told_holds_the_round_up_until_it_was_silent(stage):
+    """It may be at work: nothing is started beside it, and nothing is paused."""
+    stage.add()
+    ghost = stage.world.register("ghost")
+    with stage.world.held((locks.Kind.REGISTRY, "")):
+        book = registry.Registry(stage.layout)
+        book.put(book.workers[ghost]._replace(project=NAME))
+        book.save()
+
+    assert stage.cell() == "E/executing-unknown"
+    assert not stage.started
+    assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    stage.world.pass_s(1501)
+    assert stage.cell() == "A/work-and-nobody-works"
+
+
 def test_an_exited_main_worker_lets_the_round_go_on(stage):
+    """The worker that it starts goes on without it: it is nobody's orphan."""
     stage.add()
     stage.main.die()
 
     assert stage.cell() == "A/work-and-nobody-works"
+    stage.world.pass_s(1300)
+    assert stage.cell() == "skip/executing"
+    assert stage.worker(stage.started[0][1]).status not in ("INTERRUPTED", "FAILED")
+    assert not [key for key in stage.needs() if key.startswith("orphan:")]
 
 
 # ------------------------------------------------------------------ pause and lock
