@@ -1,4 +1,4 @@
-"""Print the figures: `python -m benchmarks [--quick] [--json] [--only NAME …] [--beside COMMAND]`.
+"""Print the figures: `python -m benchmarks [--quick] [--json] [--svg FILE] [--only …]`.
 
 Everything runs on temporary homes. `docs/explanation/performance.md` says what each figure is.
 """
@@ -9,9 +9,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks import crowds, deliveries, machine, mirrors, sizes, timelines, trees, wakes, writers
 from benchmarks.bench import Bench, Figure
+from benchmarks.plot import plot
 from benchmarks.report import Row, as_data, table
 
 FIGURES: dict[str, Figure] = {
@@ -53,6 +55,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 failed[name] = f"{type(error).__name__}: {error}"
                 print(traceback.format_exc(), file=sys.stderr)
         notes = list(bench.notes)
+    if options.svg:
+        Path(options.svg).write_text(plot(rows))
     if options.json:
         facts = {"machine": about, "figures": as_data(rows), "notes": notes, "failed": failed}
         print(json.dumps(facts, ensure_ascii=False, indent=1))
@@ -72,6 +76,7 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds")
     parser.add_argument("--json", action="store_true", help="one JSON document, for programs")
     parser.add_argument("--only", nargs="+", choices=FIGURES, default=[], metavar="NAME")
+    parser.add_argument("--svg", metavar="FILE", help="draw what grows (`growth`, `timeline`)")
     parser.add_argument(
         "--beside",
         action="append",

@@ -29,6 +29,9 @@ class Row(NamedTuple):
     base_name: str = ""
     goal: Goal | None = None
     figure: str = ""
+    curve: str = ""
+    """The line of the plot that it is a point of; `x`: how much there was."""
+    x: float = 0.0
 
     @property
     def ratio(self) -> float | None:

@@ -15,7 +15,7 @@ from benchmarks.report import Goal, Row, row
 from vyane_cli.core.events import Event, EventKind
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.runtime import accelerate
-from vyane_cli.store import inbox, timeline
+from vyane_cli.store import inbox, registry, timeline
 
 SIZE_GOAL = Goal(1.5)
 READ_LIMIT = Goal(1000, "kB")
@@ -173,13 +173,36 @@ def growth(bench: Bench) -> Iterator[Row]:
                 }
             for what, series in measured.items():
                 first = base.setdefault(what, series)
-                yield row(
+                found = row(
                     f"{what} with {count:,} {state}, CPU in process",
                     series,
                     "ms",
                     first,
                     f"{sizes[0]} {state}",
                 )
+                yield found._replace(curve=f"{what}, by {state} messages", x=count)
+    yield from _by_workers(bench)
+
+
+def _by_workers(bench: Bench) -> Iterator[Row]:
+    """A send, and the list of workers, by how many there are."""
+    first: dict[str, Series] = {}
+    for count in (10, 1000) if not bench.quick else (10, 50):
+        with bench.home(count) as home:
+            worker = home.session().worker
+            measured = {
+                "send": _times(bench.size(10, 3), partial(_send, home, worker)),
+                "list": _times(bench.size(10, 3), partial(_list, home)),
+            }
+        for what, series in measured.items():
+            base = first.setdefault(what, series)
+            text = f"{what} with {count:,} workers, CPU in process"
+            found = row(text, series, "ms", base, "10 workers")
+            yield found._replace(curve=f"{what}, by workers", x=count)
+
+
+def _list(home: Home) -> None:
+    registry.Registry(home.runtime.layout).listing()
 
 
 def _send(home: Home, worker: str) -> None:

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks.bench import Bench
 from benchmarks.measure import Series
+from benchmarks.plot import plot
 from benchmarks.report import Goal, Row, as_data, row, table
 
 ELSEWHERE = {"timeline", "wake"}
@@ -68,3 +70,20 @@ def test_a_goal_limits_the_ratio_or_the_value(goal: Goal | None, met: bool | Non
 def test_a_row_without_a_base_has_no_ratio_and_says_so() -> None:
     assert Row("what", 3, "s").ratio is None
     assert Row("what", 3, "s", goal=Goal(2)).met is None
+
+
+def test_the_plot_has_a_line_for_each_curve_and_a_point_for_each_row() -> None:
+    rows = [
+        Row("a", 1.5, "ms", curve="read & write", x=10),
+        Row("b", 150.0, "ms", curve="read & write", x=100_000),
+        Row("c", 3.0, "ms", curve="list", x=1000),
+        Row("no point of a curve", 3.0, "s"),
+    ]
+    drawn = ElementTree.fromstring(plot(rows))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [text.text for text in drawn.iter(space + "text")]
+
+    assert len(list(drawn.iter(space + "polyline"))) == 2
+    assert len(list(drawn.iter(space + "circle"))) == 3
+    assert {"read & write", "list", "100,000"} <= set(texts)
+    assert ElementTree.fromstring(plot([])).tag == space + "svg"

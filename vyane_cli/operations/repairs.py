@@ -63,9 +63,12 @@ def _each(what: str, action: Callable[[], str]) -> Iterator[Repair]:
 def mend_modes(subject: Subject) -> Iterator[Repair]:
     """Folders 0700, files 0600."""
     for path, right in list(state.wrong_modes(subject.layout)):
-        before = os.lstat(path).st_mode & 0o7777
         files.step("chmod", path)
-        os.chmod(path, right)
+        try:
+            before = os.lstat(path).st_mode & 0o7777
+            os.chmod(path, right)
+        except FileNotFoundError:
+            continue  # a marker or a temporary file that is gone by now
         yield Repair(path, f"mode {before:04o} is {right:04o} now")
 
 

@@ -1,0 +1,134 @@
+"""`doctor --fix` while everybody works: what is mended, what is kept, and nothing is lost."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.reliability import history
+from tests.reliability.actors import Stage, Work, wait_for
+from tests.simulated import machine
+from vyane_cli.hosts import claude_settings
+from vyane_cli.operations.repairs import repair
+from vyane_cli.store import journal, quarantine, registry, timeline
+
+RUBBISH, HALF = b"rubbish\n", b'{"v":1,"half'
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with machine() as make:
+        host = make()
+        host.start()
+        host.prompt()
+        host.world.register("builder")
+        yield Stage(host, Path(host.home).parent / "logs")
+
+
+def repairing(stage: Stage, rounds: int = 15) -> Work:
+    def work() -> None:
+        world = stage.own_world()
+        for _ in range(rounds):
+            failed = [one for one in repair(world, claude_settings, "/") if not one.ok]
+            assert not failed, failed
+
+    return work
+
+
+def damaging(stage: Stage, path: str, data: bytes, rounds: int = 10) -> Work:
+    """Another program appends to the file, as no writer of ours does."""
+
+    def work() -> None:
+        world = stage.own_world()
+        from vyane_cli.store.locks import Kind
+
+        for _ in range(rounds):
+            # under the lock: what two programs write at once without one is a race of theirs
+            with world.held((Kind.INBOX, stage.host.worker)):
+                fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+                os.write(fd, data)
+                os.close(fd)
+
+    return work
+
+
+def test_an_inbox_is_mended_while_many_send_and_one_reads(stage):
+    """Two repairs at once, eight writers, a ticker: all is shown once, all rubbish is kept."""
+    path = stage.world.layout.inbox(stage.host.worker)
+    stage.host.world.send("project", "first:0")
+    history.Log(stage.logs, "first")("invoke", text="first:0")
+    ends = stage.logs / "ends"
+    writers = [stage.begin(stage.sender(f"w{n}", 40)) for n in range(6)]
+    others = [stage.begin(stage.ticker("t", ends=ends))]
+    repairs = [stage.begin(repairing(stage)) for _ in range(2)]
+    repairs.append(stage.begin(damaging(stage, path, RUBBISH)))
+    wait_for([*writers, *repairs])
+    ends.touch()
+    wait_for(others)
+    stage.check_complaints()
+    repair(stage.world, claude_settings, "/")
+    stage.drain()
+    told, stored = history.gather(stage.logs), stage.stored()
+    kept = b"".join(Path(one["file"]).read_bytes() for one in quarantine.listing(stage.host.home))
+
+    assert history.violations(told, stored) == []
+    assert len(told.ok) == 240
+    assert all(line.damage is None for line in journal.read(path))
+    assert RUBBISH in kept
+    assert set(kept.replace(RUBBISH, b"")) <= set(HALF)
+
+
+def test_a_timeline_with_half_a_line_is_mended_while_its_producer_works(stage):
+    """Every recorded event is there once and in order; the half line is kept."""
+    (builder,) = [w for w in stage.host.world_workers() if w.name == "builder"]
+    path = stage.world.layout.timeline(builder.logical_session_id)
+    producer = stage.begin(stage.producer("p"))
+    repairs = [stage.begin(repairing(stage, 40)) for _ in range(2)]
+    wait_for(repairs)
+    os.kill(producer, 9)
+    os.waitpid(producer, 0)
+    with open(path, "ab") as file:
+        file.write(HALF)
+    repairs = [stage.begin(repairing(stage, 3)) for _ in range(3)]
+    wait_for(repairs)
+    stage.check_complaints()
+    told = history.lines(stage.logs / "p.log")
+    there = {e["seq"]: e["payload"].get("tool") for e in stage.world.events(path_session(path))}
+    kept = [Path(one["file"]).read_bytes() for one in quarantine.listing(stage.host.home)]
+
+    assert told
+    assert all(there[line["seq"]] == line["tool"] for line in told)
+    assert timeline.check(path, path_session(path)).events == len(there)
+    assert kept.count(HALF) == 1
+
+
+def path_session(path: str) -> str:
+    return Path(path).parent.name
+
+
+def test_modes_are_mended_while_files_come_and_go(stage):
+    """A file that is gone by now needs no mode; the others get theirs."""
+    ends = stage.logs / "ends"
+    folder = Path(stage.host.home, "wake")
+
+    def coming_and_going() -> None:
+        while not ends.exists():
+            for number in range(50):
+                made = folder / f"x{number}"
+                made.touch()
+                made.chmod(0o666)
+            for number in range(50):
+                (folder / f"x{number}").unlink()
+
+    going = stage.begin(coming_and_going)
+    Path(stage.world.layout.registry).chmod(0o644)
+    repairs = [stage.begin(repairing(stage, 10)) for _ in range(2)]
+    statuses = [os.waitpid(pid, 0)[1] for pid in repairs]
+    ends.touch()
+    wait_for([going])
+    stage.check_complaints()
+    assert statuses == [0, 0]
+
+    assert Path(stage.world.layout.registry).stat().st_mode & 0o777 == 0o600
+    assert [w.name for w in registry.Registry(stage.world.layout).listing()]
