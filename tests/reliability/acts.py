@@ -374,7 +374,8 @@ def shape(lab: Lab, *globs: str) -> Seen:
 
     def seen() -> object:
         paths = sorted(path for glob in globs for path in lab.home.glob(glob))
-        return [CHANGING.sub("#", path.read_text()) for path in paths if path.is_file()]
+        texts = [CHANGING.sub("#", path.read_text()) for path in paths if path.is_file()]
+        return [text for text in texts if text]  # an empty journal says nothing
 
     return seen
 
@@ -465,7 +466,7 @@ ACTS: dict[str, Callable[[Lab], Case]] = {
     "config set": setting,
     "gc": collecting,
     "tick": ticking,
-    "project create": row(ALPHA),
+    "project create": row(ALPHA, sees="projects/*/project.json"),  # written last
     "project select": row("project select alpha --dir {cwd}/..", ALPHA),
     "project edit": row("project edit alpha --dir {cwd}/..", ALPHA),
     "project join": row("project join alpha bob", ALPHA, sees="projects/*/*.json *.json"),
