@@ -364,7 +364,7 @@ def ticking(lab: Lab) -> Case:
 
 
 CHANGING = re.compile(
-    r"\d{9,}(\.\d+)?|[0-9A-HJKMNP-TV-Z]{26}|(w|vs|b|g)-[0-9a-f]+|[0-9a-f]{8,}|(?<=n\": )\d+"
+    r"\b\d{9,}(\.\d+)?\b|[0-9A-HJKMNP-TV-Z]{26}|(w|vs|b|g)-[0-9a-f]+|[0-9a-f]{8,}|(?<=n\": )\d+"
 )
 """What differs from run to run: times, ids, digests, revisions."""
 

@@ -19,7 +19,7 @@ from vyane_cli.operations.channels import find_adapter, is_set_up
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import login_name
 from vyane_cli.store import bindings as book
-from vyane_cli.store import registry
+from vyane_cli.store import files, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -68,7 +68,8 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
         )
     fresh = _record(runtime, wanted, session, kind, placement, conversation, metadata)
     if placement is Placement.CURRENT and ready:
-        mark_end(runtime, fresh)
+        with files.before_commit():
+            mark_end(runtime, fresh)
     return keep(runtime, fresh, worker)
 
 

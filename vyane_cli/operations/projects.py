@@ -22,7 +22,7 @@ from vyane_cli.core.projects import (
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
-from vyane_cli.store import ledger, projects, registry
+from vyane_cli.store import files, ledger, projects, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -62,7 +62,8 @@ def create_project(runtime: Runtime, name: str, folder: str, main: str = "") -> 
         if main:
             project = project._replace(main=_main(runtime, main, name, known).id)
         _check_folder(place, name, known)
-        made = ledger.make_files(runtime.layout, name)
+        with files.before_commit():
+            made = ledger.make_files(runtime.layout, name)
         if project != before:
             projects.save(runtime.layout, project)
     return Created(project, before is None, made)

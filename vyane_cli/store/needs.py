@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vyane_cli.core.needs import find, fold, sentence, to_tell
 from vyane_cli.core.turns import Clock
+from vyane_cli.errors import StorageError
 from vyane_cli.store import files, journal, locks
 from vyane_cli.store.layout import Layout
 
@@ -51,7 +52,7 @@ def add(
                 }
             ],
         )
-        project_page(layout)
+        _show(layout)
     return True
 
 
@@ -65,7 +66,7 @@ def resolve(
             layout,
             [{"op": "resolve", "key": one["key"], "by": by, "at": clock.at} for one in found],
         )
-        project_page(layout)
+        _show(layout)
     return found
 
 
@@ -98,6 +99,14 @@ def was_resolved(layout: Layout, key: str) -> bool:
         if line.record is not None and line.record.get("key") == key:
             seen = {"open": False, "resolve": True}.get(str(line.record.get("op")), seen)
     return seen
+
+
+def _show(layout: Layout) -> None:
+    """The page follows its journal: that it could not be written is no error of an entry's."""
+    try:
+        project_page(layout)
+    except StorageError:
+        return  # `doctor` says so, and the next entry or `doctor --fix` writes it
 
 
 def project_page(layout: Layout) -> None:
