@@ -88,7 +88,7 @@ def test_killed_at_any_step_the_threads_read_as_after_an_undisturbed_run(
             for _ in range(EVERY - 1):
                 next(steps, None)
 
-    assert {"request", "answer", "rename"} <= killed
+    assert {"request", "answer"} < killed  # and some of those that change a file
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
