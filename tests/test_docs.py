@@ -27,6 +27,7 @@ from vyane_cli.core.tasks import TRANSITIONS
 from vyane_cli.errors import EXIT_CODES
 from vyane_cli.operations.send import Draft, _payload
 from vyane_cli.operations.story import RULES
+from vyane_cli.store.layout import Layout
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -553,3 +554,23 @@ def test_no_file_names_a_path_of_a_machine_or_the_host_of_a_registry() -> None:
 def test_a_path_of_a_machine_is_found(line) -> None:
     assert FOREIGN.search(line)
     assert not FOREIGN.search("/home/" + "user/x and $ROOT/work/x")
+
+
+def test_the_page_of_state_files_has_every_path_of_the_layout() -> None:
+    page = (REFERENCE / "state-files.md").read_text()
+    texts = [getattr(member, "__doc__", None) or "" for member in vars(Layout).values()]
+    paths = [match[1] for match in map(re.compile(r"`([^`]+)`").match, texts) if match]
+
+    assert len(paths) > 25
+    assert [path for path in paths if f"\n## `{path}`\n" not in page] == []
+
+
+def test_each_state_file_says_who_writes_it_under_which_lock_and_what_a_crash_leaves() -> None:
+    page = (REFERENCE / "state-files.md").read_text()
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    files_ = [section for section in sections if section.startswith("`")]
+
+    assert len(files_) > 15
+    for section in files_:
+        for word in ("Owner", "Writers", "Lock", "Commit point", "A crash leaves", "By hand"):
+            assert f"| {word} |" in section, section.splitlines()[0]

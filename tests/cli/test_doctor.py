@@ -685,26 +685,3 @@ def test_a_second_repair_finds_nothing_to_do(bob):
 
     assert fix(bob.world)
     assert fix(bob.world) == []
-
-
-# ------------------------------------------------------------------ the page of state files
-
-
-def test_the_page_of_state_files_has_every_path_of_the_layout():
-    page = (PAGES / "state-files.md").read_text()
-    texts = [getattr(member, "__doc__", None) or "" for member in vars(Layout).values()]
-    paths = [match[1] for match in map(re.compile(r"`([^`]+)`").match, texts) if match]
-
-    assert len(paths) > 25
-    assert [path for path in paths if f"\n## `{path}`\n" not in page] == []
-
-
-def test_each_state_file_says_who_writes_it_under_which_lock_and_what_a_crash_leaves():
-    page = (PAGES / "state-files.md").read_text()
-    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
-    files_ = [section for section in sections if section.startswith("`")]
-
-    assert len(files_) > 15
-    for section in files_:
-        for word in ("Owner", "Writers", "Lock", "Commit point", "A crash leaves", "By hand"):
-            assert f"| {word} |" in section, section.splitlines()[0]
