@@ -9,13 +9,13 @@ in the second way the call itself is suppressed as well.
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.reliability.tracing import injected
 from tests.simulated import Host, machine
 from vyane_cli.store import journal
 
@@ -32,20 +32,9 @@ def traced(
     inject: str, command: list[str], environ: dict[str, str], data: bytes
 ) -> tuple[bool, bytes]:
     """Run under strace; whether it was killed, and its standard output."""
-    # without --seccomp-bpf: quicker, but in some sandboxes it injects nothing
-    strace = ["strace", "-f", "-qq", "-o", "/dev/null"]
-    name = inject.split(":")[0]
-    strace += ["-e", f"trace={name}", "-e", f"inject={inject}"]
-    ran = subprocess.run(
-        [*strace, *command],
-        input=data,
-        capture_output=True,
-        env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        check=False,
-        start_new_session=True,
-    )
-    assert ran.returncode in (0, 2, -9, 137), ran.stderr
-    return ran.returncode in (-9, 137), ran.stdout
+    code, out, err = injected(inject, command, environ, data)
+    assert code in (0, 2, -9, 137), err
+    return code in (-9, 137), out
 
 
 def at_each_call(once: Callable[[str], bool]) -> int:
