@@ -8,6 +8,7 @@ the file anew, and what was appended in the meantime is carried over.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -108,17 +109,16 @@ class FileChannel:
         return Outcome(Verdict.DONE, id=opening.nonce, conversation=where, found=found)
 
     def _find(self, key: str) -> str:
-        mark = f"<!-- vyane:thread {key} "
         for name in sorted(os.listdir(self.folder)):
             if not name.endswith(".md") or name.startswith("."):
                 continue
             path = os.path.join(self.folder, name)
             try:
                 with open(path, encoding="utf-8", errors="replace") as file:
-                    head = file.read(4096)
+                    head = parse_thread(file.read(HEAD))
             except OSError:
                 continue
-            if mark in head:
+            if head.key == key:
                 return path
         return ""
 
@@ -270,23 +270,22 @@ class FileChannel:
         return path, data, parse_thread(data.decode("utf-8", "surrogateescape"))
 
     def _append(self, path: str, data: bytes, unfinished: int, block: str) -> None:
-        flags = os.O_RDWR | os.O_CLOEXEC
+        """Put a block at the end, wherever the end is by then: a person may be appending too.
+
+        A crash leaves the block, none of it, or its beginning, which the next one takes away.
+        """
+        if unfinished:
+            self._rewrite(path, data, data[:-unfinished].decode("utf-8", "surrogateescape"))
+            data = data[:-unfinished]
+        last = data[-2:]
+        gap = "" if last in (b"", b"\n\n") else "\n" if last.endswith(b"\n") else "\n\n"
+        text = (gap + block).encode("utf-8", "replace")
         step("open", path)
-        fd = os.open(path, flags)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            end = os.fstat(fd).st_size
-            if unfinished and end == len(data):
-                step("ftruncate", path)
-                os.ftruncate(fd, end - unfinished)
-                data = data[:-unfinished]
-                end = len(data)
-            last = os.pread(fd, 2, max(end - 2, 0))
-            gap = "" if last in (b"", b"\n\n") else "\n" if last.endswith(b"\n") else "\n\n"
-            text = (gap + block).encode("utf-8", "replace")
-            os.lseek(fd, 0, os.SEEK_END)
-            while text:
-                step("write", path)
-                text = text[os.write(fd, text) :]
+            step("write", path)
+            if os.write(fd, text) < len(text):  # the rest would stand behind what others append
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             step("fsync", path)
             os.fsync(fd)
         finally:
