@@ -20,6 +20,7 @@ from vyane_cli.channels.discord_reading import (
     take,
     time_of,
 )
+from vyane_cli.channels.discord_rest import Rest
 from vyane_cli.core.conversations import Conversation, Incoming, Page, Part, Verdict
 
 
@@ -184,6 +185,51 @@ def test_a_file_elsewhere_or_of_another_kind_is_named_and_not_fetched() -> None:
     assert one.text == (
         "[attached, not taken in: evil_.txt_, 3 bytes]\n[attached, not taken in: cat.png, 4 bytes]"
     )
+
+
+@pytest.mark.parametrize("status", [0, 429, 503])
+def test_an_attached_text_that_does_not_come_is_named_and_holds_up_nothing(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    reader.say("before")
+    reader.say("see this", files={"notes.txt": "of notes"})
+    reader.say("after")
+    asked = []
+
+    def fetch(self: Rest, url: str) -> tuple[int, bytes]:
+        asked.append(url)
+        return status, b""
+
+    monkeypatch.setattr(Rest, "_fetch", fetch)
+
+    assert reader.texts() == [
+        "before",
+        "see this\n[attached, not taken in: notes.txt, 8 bytes]",
+        "after",
+    ]
+    assert len(asked) == 2
+
+
+def test_an_attached_text_that_comes_at_the_second_try_is_taken_in(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader.say("", files={"notes.txt": "of notes"})
+    fetch, asked = Rest._fetch, []
+
+    def once(self: Rest, url: str) -> tuple[int, bytes]:
+        asked.append(url)
+        return (0, b"") if len(asked) == 1 else fetch(self, url)
+
+    monkeypatch.setattr(Rest, "_fetch", once)
+
+    assert reader.texts() == ["of notes"]
+
+
+def test_where_files_lie_nobody_listens(bot: Bot) -> None:
+    rest = bot.run()._rest
+    rest.settings = rest.settings._replace(api="http://127.0.0.1:9/api")
+
+    assert rest._fetch("http://127.0.0.1:9/notes.txt") == (0, b"")
 
 
 def test_an_attachment_on_another_host_is_never_asked_for(bot: Bot) -> None:

@@ -28,6 +28,9 @@ PAUSE_MS = 500
 LATER_MS = 30_000
 CDN = ("cdn.discordapp.com", "media.discordapp.net")
 ATTACHMENT_MAX = 64 * 1024
+FETCHES = 2
+"""So often an attached text is asked for; then its name stands in its place."""
+FETCH_TIMEOUT_S = 3.0
 
 
 class Stopped(Exception):  # noqa: N818  it carries an outcome through the adapter, no error
@@ -94,11 +97,26 @@ class Rest:
         raise self._lost(request, "nothing but refusals for now")
 
     def fetch(self, url: str) -> str | None:
-        """A text that a person attached; None when it is not to be had. No token is sent."""
+        """A text that a person attached; None when it is not to be had. No token is sent.
+
+        Files lie at another place than the API: what is wrong there holds up no words.
+        """
         host = urlsplit(url).hostname or ""
         home = urlsplit(self.settings.api).hostname or ""
         if not (host in CDN or (host == home and is_loopback(home))):
             return None
+        for number in range(FETCHES):
+            if number:
+                self.around.sleep(PAUSE_MS / 1000)
+            if self.around.now_ms() >= self.around.deadline_ms:
+                return None
+            status, data = self._fetch(url)
+            if 0 < status < 500 and status != 429:
+                return data.decode("utf-8", "replace") if status in (200, 206) else None
+        return None
+
+    def _fetch(self, url: str) -> tuple[int, bytes]:
+        """Status and beginning of a file; status 0 for an answer that did not come whole."""
         import urllib3
 
         try:
@@ -108,17 +126,14 @@ class Rest:
                 headers={"User-Agent": AGENT, "Range": f"bytes=0-{ATTACHMENT_MAX}"},
                 redirect=False,
                 preload_content=False,
-                timeout=urllib3.Timeout(total=self._timeout_s()),
+                timeout=urllib3.Timeout(total=min(FETCH_TIMEOUT_S, self._timeout_s())),
             )
             try:
-                data = reply.read(ATTACHMENT_MAX + 1)
+                return reply.status, reply.read(ATTACHMENT_MAX + 1)
             finally:
                 reply.release_conn()
-        except urllib3.exceptions.HTTPError as error:
-            raise self._unreachable("the attached text did not come") from error
-        if reply.status >= 500 or reply.status == 429:
-            raise self._unreachable(f"the attached text did not come (status {reply.status})")
-        return data.decode("utf-8", "replace") if reply.status in (200, 206) else None
+        except urllib3.exceptions.HTTPError:
+            return 0, b""
 
     def pause(self, request: Request, wait_ms: int) -> None:
         """Wait before another try; Stopped when the run has not the time."""
