@@ -221,7 +221,8 @@ def cancelling(lab: Lab) -> Case:
         return str(lab.worker("kid").status), len(lab.texts("kid"))
 
     status, texts = seen()
-    between = ((status, texts + 1), ("KILLED", texts), ("KILLED", texts + 1))
+    # the first: its plan is kept, and the same command finishes it
+    between = ((status, texts), (status, texts + 1), ("KILLED", texts), ("KILLED", texts + 1))
     return Case(words, seen, between=between, codes=(0, 5))
 
 
