@@ -1,7 +1,7 @@
 """A project of thirty tasks, played to its end: failures, blocks, crashes, rounds, hooks, a person.
 
-A fake clock, real files. Two seeds, or 500 with VYANE_TEST_FULL=1. What may never happen is
-checked after every step.
+A fake clock, real files. Two seeds, eight in `.ci/run`, as many as VYANE_SEEDS says. What may
+never happen is checked after every step.
 """
 
 import os
@@ -18,7 +18,7 @@ from vyane_cli.operations.schedule import set_status
 from vyane_cli.store import schedules
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
-SEEDS = range(500 if FULL else 2)
+SEEDS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 2)))
 TASKS = 30
 ROUND_S = 1800
 MOST_ROUNDS = 600

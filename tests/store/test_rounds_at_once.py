@@ -1,6 +1,6 @@
 """Two rounds and ten hooks at once, as processes, killed at random: one dispatch, one notice.
 
-Three repetitions, or 100 with VYANE_TEST_FULL=1.
+Three repetitions, eight in `.ci/run`, as many as VYANE_SEEDS says.
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.simulated import Host, machine, vyane
 from vyane_cli.store import launches, locks, registry
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
-REPETITIONS = range(100 if FULL else 3)
+REPETITIONS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 3)))
 RUNTIME = """
 [wake]
 runtime = "x"
