@@ -649,6 +649,63 @@ def test_a_start_that_never_began_calls_a_person_once_and_is_released(one):
     assert one.head.handshake is None
 
 
+@pytest.mark.parametrize("every_s", [31, 100, 299, 400, 4000])
+def test_starts_that_a_session_lets_pass_count_together(one, every_s):
+    """Each offer comes back after 30 s and is made anew; five minutes count from the first."""
+    mail = one.say(from_kind=HUMAN)
+    one.watch()
+    passed = 0
+    while passed < 300:
+        assert one.needs == []
+        one.pass_s(every_s)
+        passed += every_s
+        one.watch()
+
+    assert len(one.needs) == 1
+    assert mail in one.needs[0]
+    assert one.shown[-1] == mail  # it is offered again
+
+
+def test_after_a_call_the_next_offer_is_counted_anew(one):
+    """A person who said that it is done with is not called again at once."""
+    one.say(from_kind=HUMAN)
+    one.watch()
+    one.pass_s(400)
+    one.watch()
+    one.pass_s(40)
+    one.watch()
+    assert len(one.needs) == 1
+    one.pass_s(300)
+    one.watch()
+
+    assert len(one.needs) == 2
+
+
+def test_a_start_that_was_answered_late_calls_nobody(one):
+    """The second offer was taken: nothing is counted any more."""
+    mail = one.say(from_kind=HUMAN)
+    one.watch()
+    one.pass_s(200)
+    one.watch()
+    one.woken(mail)
+    one.pass_s(400)
+    one.batch()
+    one.stop()
+    one.pass_s(400)
+    one.watch()
+
+    assert one.needs == []
+
+
+def test_a_prompt_of_the_person_takes_the_mail_along_and_calls_nobody(one):
+    one.say(from_kind=HUMAN)
+    one.watch()
+    one.pass_s(400)
+    one.prompt("typed")
+
+    assert one.needs == []
+
+
 def test_a_host_that_never_starts_the_turn_is_not_rung_for_ever(one):
     """Offered again every 30 s: in the end a person is called, and the offers cease."""
     one.say(from_kind=HUMAN)

@@ -8,8 +8,8 @@ from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.drafts import Draft
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.gating import age_ms
-from vyane_cli.core.mailbox import Carried, Entry, Op, Stage
+from vyane_cli.core.gating import age_ms, is_late
+from vyane_cli.core.mailbox import NO_START, Carried, Entry, Op, Stage
 from vyane_cli.core.messages import Kind, Lane, Status
 from vyane_cli.core.plans import Snapshot, origin_of
 from vyane_cli.core.turns import Clock, Transition
@@ -41,7 +41,10 @@ def settle_evidence(
                 returned.setdefault("claim-void", []).extend(item)
         elif entry.handed:
             if _not_taken(entry, snapshot, call):
-                returned.setdefault("not-taken", []).extend(item)
+                unanswered = _is_unanswered(entry, snapshot, call)
+                if unanswered:
+                    _call_for_start(draft, snapshot, entry.message.id)
+                returned.setdefault(NO_START if unanswered else "not-taken", []).extend(item)
         elif entry.status is Status.DELIVERED:
             verdict = _proof(entry, call, turn, running, proves, snapshot)
             if verdict == "consumed":
@@ -124,6 +127,20 @@ def _not_taken(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
     return over and call.event in (Event.FILE_CHANGED, Event.IDLE) and _idle(snapshot)
 
 
+def _is_unanswered(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
+    """Whether this session has let every start with it pass for too long."""
+    if call.event not in (Event.FILE_CHANGED, Event.IDLE) or entry.offered_ms is None:
+        return False  # the session is over, or a prompt takes it along
+    there = entry.session == call.session and entry.session not in snapshot.gone
+    return there and is_late(entry.offered_ms, snapshot.clock.boot_ms, snapshot.limits)
+
+
+def _call_for_start(draft: Draft, snapshot: Snapshot, message_id: str) -> None:
+    draft.need_user.append(
+        f"{snapshot.name} did not start the turn that message {message_id} should have begun"
+    )
+
+
 def _proof(
     entry: Entry, call: HookCall, turn: str, running: str, proves: bool, snapshot: Snapshot
 ) -> str:
@@ -179,17 +196,14 @@ def keep_handshake(draft: Draft, snapshot: Snapshot, call: HookCall, state: Tran
     lost = handshake.session in snapshot.gone or (
         handshake.session != call.session and call.event is Event.SESSION_START
     )
-    waited = age_ms(handshake.boot_ms, snapshot.clock.boot_ms)
-    late = handshake.stage is Stage.WAIT_START and (
-        waited is None or waited >= snapshot.limits.start_wait_ms
+    late = handshake.stage is Stage.WAIT_START and is_late(
+        handshake.boot_ms, snapshot.clock.boot_ms, snapshot.limits
     )
     if not (done or lost or late):
         return
     if late and not (done or lost):
-        draft.need_user.append(
-            f"{snapshot.name} did not start the turn that message {handshake.id} should have begun"
-        )
-    reason = "turn-finished" if done else "session-gone" if lost else "no-start"
+        _call_for_start(draft, snapshot, handshake.id)
+    reason = "turn-finished" if done else "session-gone" if lost else NO_START
     draft.put(Op.RELEASED, [], draft.head._replace(handshake=None), reason=reason)
 
 

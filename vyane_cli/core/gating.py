@@ -215,6 +215,12 @@ def age_ms(then_ms: int, now_ms: int) -> int | None:
     return now_ms - then_ms if now_ms >= then_ms else None
 
 
+def is_late(then_ms: int, now_ms: int, limits: Limits) -> bool:
+    """Whether a turn that was to begin then has had its time: a person is to be called."""
+    waited = age_ms(then_ms, now_ms)
+    return waited is None or waited >= limits.start_wait_ms
+
+
 def recent_starts(head: Head, now_ms: int) -> tuple[int, ...]:
     """The starts of the last hour, by the boot clock."""
     return tuple(ms for ms in head.starts_ms if 0 <= now_ms - ms < HOUR_MS)

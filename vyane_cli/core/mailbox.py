@@ -110,6 +110,8 @@ class Entry(NamedTuple):
     """(pid, start) of the host's process that it was given to."""
     moved_ms: int = 0
     """Boot clock of its last record."""
+    offered_ms: int | None = None
+    """Boot clock of the first start with it that its session left unanswered."""
     rule: str = ""
     """The rule that held it last."""
     delivered_at: float | None = None
@@ -126,6 +128,9 @@ class Entry(NamedTuple):
         """Whether it may be claimed."""
         return self.status is Status.PENDING and self.claim is None and not self.handed
 
+
+NO_START = "no-start"
+"""Why a start was given up: a person is called, and the next start is counted anew."""
 
 FINAL = (Status.CONSUMED, Status.EXPIRED, Status.FAILED)
 
@@ -163,21 +168,31 @@ def advance(entry: Entry, op: Op, record: Mapping[str, Any]) -> Entry:
                 turn=str(record.get("turn") or ""),
                 host=parse_host(record.get("host")),
                 started=bool(record.get("start")) or entry.started,
+                offered_ms=_offered(entry, record) if op is Op.HANDED else None,
                 rule=str(record.get("rule") or ""),
             )
         case Op.CONSUMED:
             return entry._replace(consumed_at=at, claim=None, handed=False)
         case Op.RETURNED:
             marks = entry.marks + (1 if record.get("shown", True) else 0)
-            return entry._replace(
+            entry = entry._replace(
                 claim=None, handed=False, delivered_at=None, marks=marks, turn="", started=False
             )
+            return entry._replace(offered_ms=None) if record.get("reason") == NO_START else entry
         case Op.EXPIRED | Op.FAILED:
             return entry._replace(failure_reason=str(record.get("reason") or op), claim=None)
         case Op.ATTEMPT:
             return entry._replace(rule=str(record.get("rule") or ""))
         case _:
             return entry
+
+
+def _offered(entry: Entry, record: Mapping[str, Any]) -> int:
+    """Since when its session leaves it unanswered: another session, or boot, begins anew."""
+    now_ms = _whole(record.get("boot_ms"))
+    same = entry.session == str(record.get("session") or "")
+    first = entry.offered_ms if same else None
+    return first if first is not None and first <= now_ms else now_ms
 
 
 class Mailbox(NamedTuple):

@@ -25,6 +25,7 @@ RULES: Mapping[str, str] = {
     "ttl": "it waited longer than its time to live",
     "claim-void": "the process that was showing it died",
     "not-taken": "the host did not start the turn",
+    "no-start": "the host started no turn in all its time: you were called",
     "turn-ended": "its turn was broken off before anything proved that it was read",
     "session-ended": "its session ended before anything proved that it was read",
     "output-failed": "the output could not be written",
