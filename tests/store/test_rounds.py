@@ -12,7 +12,7 @@ from vyane_cli.core.schedules import Status
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.needs import ask_person
 from vyane_cli.operations.schedule import set_status
-from vyane_cli.store import locks, registry, schedules
+from vyane_cli.store import inbox, locks, registry, schedules
 
 
 @pytest.fixture
@@ -480,6 +480,24 @@ def test_a_worker_without_a_sign_holds_up_the_project_no_longer_than_two_rounds(
 
     assert stage.cell() == "A/work-and-nobody-works"
     assert [task for task, _ in stage.started] == ["T1", "T2"]
+
+
+def test_a_start_that_the_main_session_lets_pass_holds_no_round_up(stage):
+    """It is given up by the round itself, the person is called once, and the mail waits again."""
+    stage.add()
+    mail = stage.world.send(stage.main.worker, "hello")
+    assert stage.main.watch().reply.wake
+    assert stage.cell() == "skip/executing"
+    stage.world.pass_s(300)
+
+    assert stage.wake(dry_run=True).verdict.cell == "A"
+    assert stage.cell() == "A/work-and-nobody-works"
+
+    box = inbox.read(stage.layout.inbox(stage.main.worker)).mailbox
+    assert box.head.handshake is None
+    assert box.find(mail).waiting
+    assert [key.partition(":")[0] for key in stage.needs()] == [stage.main.worker]
+    assert mail in stage.needs()[0]
 
 
 def test_rounds_that_were_missed_are_one(stage):

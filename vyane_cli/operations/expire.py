@@ -2,7 +2,7 @@
 
 A session that exited, or a channel that nobody reads, makes no hook call. `gc` gives them one that
 hands nothing over: the same plan lets claims of dead processes lapse, closes a dead turn, and
-applies each message's time to live.
+applies each message's time to live. So it is for a session that lives and let a start pass.
 """
 
 import os
@@ -19,6 +19,7 @@ from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.bounce import bounce
 from vyane_cli.operations.liveness import look
+from vyane_cli.operations.membership import has_not_started
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.sweep import Sweep
 from vyane_cli.operations.tick import Desk
@@ -88,7 +89,8 @@ def expire(sweep: Sweep) -> int:
         host = sweep.runtime.host(seen.session.host) if seen.session is not None else None
         if live or (seen.session is not None and host is not None):
             ticking |= {worker.id, worker.logical_session_id}
-        if not live and seen.session is not None and host is not None:
+        silent = not live or has_not_started(sweep.runtime, worker)
+        if silent and seen.session is not None and host is not None:
             count += sweep.guarded(worker.id, _expire_worker, worker, seen.session, host)
     for box in all_boxes(sweep.runtime):
         if box.worker not in ticking and box.logical_session not in ticking:

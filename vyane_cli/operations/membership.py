@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from vyane_cli.core.events import Outcome
+from vyane_cli.core.gating import is_late
 from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.mailbox import Handshake, Stage
 from vyane_cli.core.projects import (
     Project,
     members,
@@ -40,7 +42,7 @@ def is_at_work(runtime: "Runtime", member: Member) -> bool | None:
     """Whether a worker works; None when that cannot be told.
 
     A spawned one does until it has ended, from its launch on; so does one in whose session vyane
-    has started a turn that is not over.
+    has started a turn that is not over, unless that turn should have begun long ago.
     """
     worker, seen = member
     if seen.liveness is Liveness.BUSY:
@@ -53,9 +55,26 @@ def is_at_work(runtime: "Runtime", member: Member) -> bool | None:
         return not is_lost(runtime, worker)
     if seen.damaged:
         return None
-    if inbox.read_head(runtime.layout.inbox(worker.id)).handshake is not None:
+    if waits_for_turn(runtime, worker):
         return seen.liveness is not Liveness.EXITED
     return None if seen.liveness is Liveness.UNKNOWN else False
+
+
+def waits_for_turn(runtime: "Runtime", worker: Worker) -> bool:
+    """Whether a turn that vyane started in its session is to begin soon, or is not over."""
+    handshake = inbox.read_head(runtime.layout.inbox(worker.id)).handshake
+    return handshake is not None and not _is_unanswered(runtime, handshake)
+
+
+def has_not_started(runtime: "Runtime", worker: Worker) -> bool:
+    """Whether the turn that vyane started in its session did not begin in all its time."""
+    handshake = inbox.read_head(runtime.layout.inbox(worker.id)).handshake
+    return handshake is not None and _is_unanswered(runtime, handshake)
+
+
+def _is_unanswered(runtime: "Runtime", handshake: Handshake) -> bool:
+    limits, now_ms = runtime.config.limits, runtime.clock().boot_ms
+    return handshake.stage is Stage.WAIT_START and is_late(handshake.boot_ms, now_ms, limits)
 
 
 def last_success_at(runtime: "Runtime", worker: Worker) -> float:
