@@ -535,6 +535,17 @@ def test_hidden_words_are_told_with_the_setting_that_hides_them(one: Mirrored) -
     assert one.words() == ["hello"]
 
 
+@pytest.mark.parametrize("name", ["<@{}>", "<@!{}>,", " <@{}>  "])
+def test_a_command_is_one_also_behind_our_name(one: Mirrored, name: str) -> None:
+    started(one)
+    one.server.act("option", name="message_content_intent", value=False)
+    one.say(f"{name.format(one.server.world.bot['id'])} /topology")
+    one.pull()
+
+    assert one.words() == []
+    assert "**project**" in one.texts()[-1]
+
+
 def test_a_failed_child_is_told_as_such(one: Mirrored) -> None:
     started(one)
     kid = one.child()

@@ -114,7 +114,7 @@ def take(
                 ident,
                 str(author["id"]),
                 str(author.get("global_name") or author.get("username") or author["id"]),
-                text_of(message, fetch),
+                text_of(message, me, fetch),
                 _time(edited) if ident in edits else time_of(ident),
                 ident in edits,
             )
@@ -146,9 +146,12 @@ def is_hidden(message: Mapping[str, Any]) -> bool:
     return not any(message.get(part) for part in (*parts, "message_snapshots"))
 
 
-def text_of(message: Mapping[str, Any], fetch: Callable[[str], str | None]) -> str:
-    """The words, and of attachments the texts; what is not taken in is named."""
-    rows = [str(message.get("content") or "")]
+def text_of(message: Mapping[str, Any], me: str, fetch: Callable[[str], str | None]) -> str:
+    """The words, and of attachments the texts; what is not taken in is named.
+
+    Our own name in front only says to whom it is said.
+    """
+    rows = [_unaddressed(str(message.get("content") or ""), me)]
     for one in message.get("attachments") or ():
         name, kind = str(one.get("filename") or "file"), str(one.get("content_type") or "")
         text = fetch(str(one.get("url"))) if kind.startswith("text/") else None
@@ -163,6 +166,13 @@ def text_of(message: Mapping[str, Any], fetch: Callable[[str], str | None]) -> s
     rows += ["[a forwarded message]"] if message.get("message_snapshots") else []
     rows += ["[an embed]"] if not any(rows) and message.get("embeds") else []
     return "\n".join(row for row in rows if row)
+
+
+def _unaddressed(text: str, me: str) -> str:
+    for name in (f"<@{me}>", f"<@!{me}>"):
+        if text.lstrip().startswith(name):
+            return text.lstrip().removeprefix(name).lstrip(" ,:")
+    return text
 
 
 def _plain(name: str) -> str:
