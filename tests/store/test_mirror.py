@@ -28,6 +28,7 @@ from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.mirror_pull import pull
 from vyane_cli.operations.mirror_push import push
 from vyane_cli.operations.results import settle_child
+from vyane_cli.operations.send import Draft, send
 from vyane_cli.store import bindings as book
 from vyane_cli.store import files, registry
 from vyane_cli.store.locks import Kind
@@ -424,6 +425,61 @@ def test_commands_are_answered_in_the_thread_and_an_edit_runs_none(one) -> None:
     assert words(one)[:3] == ["stop it", "hi", "/etc/hosts is a file"]
     assert words(one)[3].startswith("[system] The user edited an earlier message")
     assert len(words(one)) == 4
+
+
+def test_a_command_that_is_not_followed_is_told_in_the_thread(one) -> None:
+    push(one.world)
+    path = thread_of(one)
+    write(path, "/topology\n\n/takeover now this")
+    pull(one.world)
+    write(path, "please do B\n\n/cancel it")
+    pull(one.world)
+
+    tree, message = said(path)
+    assert "**project**" in tree
+    assert "not followed: `/takeover now this`" in tree
+    assert "not followed: `/cancel it`" in message
+    assert words(one) == ["please do B\n\n/cancel it"]
+
+
+def test_no_answer_to_a_command_shows_a_secret(one) -> None:
+    secret = "ghp_abcdefghijklmnopqrstuvwxyz012345"
+    kid = child_of(one)
+    send(one.world, Draft("project", secret, "status-update"), Speaker(FromKind.WORKER, kid, "kid"))
+    push(one.world)
+    for line in ("/topology", f"/relay {secret} hi"):
+        write(thread_of(one), line)
+        pull(one.world)
+
+    assert len(said(thread_of(one))) > 1
+    assert secret not in thread_of(one).read_text().replace(f"/relay {secret}", "")
+
+
+def test_an_edit_is_in_the_chain_of_what_it_changes(one) -> None:
+    push(one.world)
+    path = thread_of(one)
+    for before, after in (("please do B", "please do C"), ("/takeover stop", "/takeover go on")):
+        write(path, before)
+        pull(one.world)
+        write(path, "> a post in between")
+        path.write_text(path.read_text().replace(before, after))
+        pull(one.world)
+
+    first, note, taken, again = [e.message for e in one.world.inbox(one.worker).mailbox.entries]
+    assert (note.parent_message_id, note.summary) == (first.id, "please do C")
+    assert (again.parent_message_id, again.summary) == (taken.id, "/takeover go on")
+
+
+def test_an_edit_of_what_is_on_record_no_more_is_told_all_the_same(one) -> None:
+    push(one.world)
+    write(thread_of(one), "please do B")
+    pull(one.world)
+    Path(one.world.layout.inbox(one.worker)).unlink()
+    thread_of(one).write_text(thread_of(one).read_text().replace("do B", "do C"))
+    pull(one.world)
+
+    (note,) = one.world.inbox(one.worker).mailbox.entries
+    assert note.message.parent_message_id is None
 
 
 def test_an_edit_is_told_in_the_language_of_the_settings(one) -> None:

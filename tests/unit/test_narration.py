@@ -168,6 +168,24 @@ def test_a_message_is_a_command_when_its_first_word_is_one(text, intent, command
     assert (heard.intent, heard.command, heard.text) == (intent, command, rest)
 
 
+@pytest.mark.parametrize(
+    "text, left",
+    [
+        ("/topology", ()),
+        ("/topology\n\n/takeover now this", ("/takeover now this",)),
+        ("/topology please", ("please",)),
+        ("/takeover do B\nand C", ()),
+        ("/takeover do B\n\n/cancel", ("/cancel",)),
+        ("do B\n/cancel it\n\n/help", ("/cancel it", "/help")),
+        ("see\n```\n/cancel it\n```\n/etc/hosts", ()),
+        ("do B, not /cancel", ()),
+    ],
+)
+def test_a_command_that_is_not_followed_is_named(text, left) -> None:
+    assert understand(Incoming("1", "ann", "Ann", text), ["ann"], edited=False).left == left
+    assert understand(Incoming("1", "eve", "Eve", text), ["ann"], edited=False).left == ()
+
+
 @given(st.text(), st.booleans())
 def test_who_is_not_on_the_list_runs_nothing_and_an_edit_runs_nothing(text, edited) -> None:
     stranger = understand(Incoming("1", "eve", "Eve", text), ["ann"], edited=edited)

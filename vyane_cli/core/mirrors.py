@@ -76,6 +76,8 @@ class ThreadState(NamedTuple):
     """False: the cursor is still to be put behind what was there before the binding."""
     seen: Mapping[str, str] = {}
     """Message → digest of its text."""
+    stored: Mapping[str, str] = {}
+    """Message → what it came to in the session's inbox: an edit of it is in that chain."""
     intake: tuple[Incoming, ...] = ()
     """Read from the channel and not yet handed on: the cursor is behind them."""
 
@@ -151,7 +153,8 @@ def parse_thread(data: Mapping[str, Any]) -> ThreadState:
     }
     known["intake"] = tuple(Incoming(**one) for one in known.get("intake") or ())
     known["fault"] = parse_fault(known.get("fault"))
-    known["seen"] = {str(key): str(value) for key, value in (known.get("seen") or {}).items()}
+    for key in ("seen", "stored"):
+        known[key] = {str(one): str(value) for one, value in (known.get(key) or {}).items()}
     for key in ("final_children", "shown_results"):
         known[key] = tuple(str(one) for one in known.get(key) or ())
     return ThreadState(**known)

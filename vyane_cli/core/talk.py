@@ -20,6 +20,11 @@ class Command(StrEnum):
     HELP = "/help"
 
 
+BARE = (Command.TOPOLOGY, Command.HELP)
+"""Nothing belongs behind these."""
+LEFT_MAX = 60
+
+
 class Intent(StrEnum):
     """What becomes of one message of a person's."""
 
@@ -36,6 +41,8 @@ class Heard(NamedTuple):
     intent: Intent
     text: str = ""
     command: Command | None = None
+    left: tuple[str, ...] = ()
+    """Beginnings of what reads like a command, or stands behind one, and is not followed."""
 
 
 def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> Heard:
@@ -49,8 +56,28 @@ def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> Hear
         return Heard(Intent.NOTE, text)
     word, _, rest = text.strip().partition("\n" if "\n" in text.strip().split(" ")[0] else " ")
     if word.lower() in tuple(Command):
-        return Heard(Intent.COMMAND, rest.strip(), Command(word.lower()))
-    return Heard(Intent.MESSAGE, text)
+        command, rest = Command(word.lower()), rest.strip()
+        left = commands_in(rest)
+        if rest and command in BARE:
+            left = left or (_beginning(rest),)
+        return Heard(Intent.COMMAND, rest, command, left)
+    return Heard(Intent.MESSAGE, text, left=commands_in(text))
+
+
+def commands_in(text: str) -> tuple[str, ...]:
+    """The lines that begin with a command; none from a block of code."""
+    found, fenced = [], False
+    for line in text.split("\n"):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and line.split(" ")[0].rstrip().lower() in tuple(Command):
+            found.append(_beginning(line))
+    return tuple(found)
+
+
+def _beginning(text: str) -> str:
+    line = text.split("\n")[0].replace("`", "'").strip()
+    return line if len(line) <= LEFT_MAX else line[: LEFT_MAX - 1] + "…"
 
 
 def digest_of(text: str) -> str:
