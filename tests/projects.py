@@ -17,11 +17,12 @@ from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.projects import Project
-from vyane_cli.core.tasks import Change, Ledger, Task, TaskStatus
+from vyane_cli.core.tasks import Ledger, Task
 from vyane_cli.hosts import generic
 from vyane_cli.operations import claims as claiming
 from vyane_cli.operations import spawn as spawning
 from vyane_cli.operations.results import settle_exit
+from vyane_cli.operations.task_report import TaskReport, report_task
 from vyane_cli.operations.tick import tick
 from vyane_cli.operations.wake import Round, wake
 from vyane_cli.runtime import Runtime
@@ -111,15 +112,15 @@ class Scene:
         return made[0].id
 
     def report(self, task_id: str, status: str, worker: str = "", **more: str) -> None:
-        """As `vyane task report` does: the ledger, and the claim of the task."""
+        """As `vyane task report` does, run by a worker or, without one, by a person."""
         if status == "done" and not more:
             more = {"no_artifact_reason": "a test"}
-        change = Change(TaskStatus(status), worker=worker, **more)
-        self.change(lambda known, graph, at: changes.transition(known, graph, task_id, change, at))
-        with self.world.held((locks.Kind.LEDGER, NAME)):
-            claim = claims.load(self.layout, NAME, task_id)
-            if claim is not None and status != "running":
-                claims.free(self.layout, NAME, claim)
+        before = self.world.environ
+        self.world.environ = {"VYANE_WORKER": worker} if worker else {}
+        try:
+            report_task(self.world, TaskReport(task_id, status, project=NAME, **more))
+        finally:
+            self.world.environ = before
 
     def goal(self, change: Callable[[Goal], Goal]) -> None:
         path = self.layout.goal(NAME)

@@ -414,6 +414,65 @@ def test_a_worker_that_was_killed_is_replaced_at_once_but_not_for_ever(stage):
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
 
 
+@pytest.mark.parametrize("reports", [("pending",), ("running", "pending"), ("done", "pending")])
+def test_what_a_person_reports_frees_no_task_of_a_live_worker(stage, reports):
+    """It is silent and the project goes on; its own task stays with it."""
+    stage.add()
+    stage.wake()
+    ((_, worker),) = stage.started
+    stage.world.pass_s(60)
+    for status in reports:
+        stage.report("T1", status)
+    for _ in range(4):
+        stage.world.pass_s(1800)
+        stage.wake()
+
+    assert stage.alive() == [worker]
+    assert stage.started == [("T1", worker)]
+    stage.crash(worker)
+    stage.wake()
+    assert [task for task, _ in stage.started] == ["T1", "T1"], "its end frees the task"
+
+
+def test_a_worker_gives_its_own_task_back_and_no_claim_of_another(stage):
+    """A late word of the first worker is no word of the one that was started after it."""
+    stage.add()
+    stage.wake()
+    _, first = stage.started[0]
+    stage.report("T1", "running", first)
+    stage.report("T1", "pending", first)
+    assert stage.held() == frozenset()
+    stage.end(first, -9)
+    stage.wake()
+    _, second = stage.started[1]
+    stage.report("T1", "blocked", first, reason="late")
+    stage.report("T1", "pending", first)
+
+    assert stage.held() == {"T1"}
+    stage.report("T1", "running", second)
+    stage.report("T1", "blocked", second, reason="no key")
+    assert stage.held() == frozenset()
+
+
+def test_a_report_and_its_claim_are_one_step_to_a_round(stage, monkeypatch):
+    """The lock of the ledger is held from the one to the other: no round comes in between."""
+    stage.add()
+    stage.wake()
+    _, worker = stage.started[0]
+    stage.report("T1", "running", worker)
+    real, taken = stage.world.held, []
+
+    def held(*wanted, **more):
+        taken.extend(kind for kind, _ in wanted)
+        return real(*wanted, **more)
+
+    monkeypatch.setattr(stage.world, "held", held)
+    stage.report("T1", "blocked", worker, reason="no key")
+
+    assert taken == [locks.Kind.LEDGER]
+    assert stage.held() == frozenset()
+
+
 def test_a_running_task_whose_worker_died_is_taken_up_again(stage):
     """The round does not edit the ledger: the new worker reports."""
     stage.add()

@@ -3,7 +3,7 @@
 A round takes a claim under the ledger's lock, before it starts anything. The claim names the id
 that the worker will have: when the round dies in the middle, the next one looks for that worker in
 the registry and knows whether the start happened. A report of the task's worker renews the claim
-or, with any status but running, ends it.
+or, when it changes the status to any but running, ends it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Report what a task is at: from inside the worker that has it, or by a person.
 
 It is content only: it wakes nobody, and no round writes it. Commit point: the ledger's rename; the
-claim follows it, so that a crash between leaves a claim that its holder's end, or time, frees.
+claim of the worker that reports follows it, under the same lock, so that a crash between leaves a
+claim that its holder's end, or time, frees.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from vyane_cli.operations.liveness import look
 from vyane_cli.operations.projects import select_project
 from vyane_cli.operations.tasks import change_ledger
 from vyane_cli.store import claims, registry
-from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,9 +71,12 @@ def report_task(runtime: Runtime, report: TaskReport) -> Task:
             _check_free(runtime, project.name, task, worker)
         return transition(value, graph, task.id, change, runtime.clock().at)
 
-    task = find_task(change_ledger(runtime, project, decide), report.task)
-    _settle_claim(runtime, project.name, task)
-    return task
+    def then(before: Ledger, after: Ledger) -> None:
+        if worker is not None:
+            was, task = find_task(before, report.task), find_task(after, report.task)
+            _settle_claim(runtime, project.name, was, task, worker)
+
+    return find_task(change_ledger(runtime, project, decide, then), report.task)
 
 
 def _artifact(report: TaskReport) -> str:
@@ -132,15 +135,16 @@ def _claim(runtime: Runtime, project: str, task: str) -> Claim | None:
         return None
 
 
-def _settle_claim(runtime: Runtime, project: str, task: Task) -> None:
-    """The report renews its worker's claim, or ends it: with any status but running."""
-    if task.id not in claims.listing(runtime.layout, project):
+def _settle_claim(runtime: Runtime, project: str, was: Task, task: Task, worker: Worker) -> None:
+    """A worker's report renews its own claim, or ends it: with any other status than running.
+
+    What anybody else reports ends no claim: while its holder may live, a second worker would be
+    started beside it. Under the ledger's lock.
+    """
+    claim = _claim(runtime, project, task.id)
+    if claim is None or claim.worker != worker.id:
         return
-    with runtime.held((Kind.LEDGER, project)):
-        claim = _claim(runtime, project, task.id)
-        if claim is None:
-            return
-        if task.status is not TaskStatus.RUNNING:
-            claims.free(runtime.layout, project, claim)
-        elif claim.worker == task.worker:
-            claims.save(runtime.layout, project, claim._replace(renewed_at=runtime.clock().at))
+    if task.status is TaskStatus.RUNNING:
+        claims.save(runtime.layout, project, claim._replace(renewed_at=runtime.clock().at))
+    elif task.status is not was.status:
+        claims.free(runtime.layout, project, claim)

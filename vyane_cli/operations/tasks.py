@@ -85,12 +85,16 @@ def links_of(value: Ledger) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def change_ledger(
-    runtime: Runtime, project: Project, decide: Callable[[Ledger, Graph], Ledger]
+    runtime: Runtime,
+    project: Project,
+    decide: Callable[[Ledger, Graph], Ledger],
+    then: Callable[[Ledger, Ledger], None] | None = None,
 ) -> Ledger:
-    """Read, decide, check the links, keep, note: under the project's lock.
+    """Read, decide, check the links, keep, note, then `then`: under the project's lock.
 
-    A decision that changes nothing writes nothing. CorruptStateError when ledger or graph cannot
-    be read, ConflictError (`edited`) when an editor saved the file in between.
+    `then` is given the ledger before and after. A decision that changes nothing writes nothing.
+    CorruptStateError when ledger or graph cannot be read, ConflictError (`edited`) when an editor
+    saved the file in between.
     """
     layout = runtime.layout
     with runtime.held((Kind.LEDGER, project.name)):
@@ -98,12 +102,13 @@ def change_ledger(
         books = ledger.load(layout, project.name)
         before, graph = both(books)
         after = decide(before, graph)
-        if after == before:
-            return before
-        check_links(dependencies(links_of(after), graph))
-        kept = ledger.save_ledger(layout, project.name, after, stamp)
-        note(runtime, project, differences(before, kept), kept.revision)
-    return kept
+        if after != before:
+            check_links(dependencies(links_of(after), graph))
+            after = ledger.save_ledger(layout, project.name, after, stamp)
+            note(runtime, project, differences(before, after), after.revision)
+        if then is not None:
+            then(before, after)
+    return after
 
 
 def both(books: Books) -> tuple[Ledger, Graph]:
