@@ -512,6 +512,30 @@ def test_work_that_waits_for_what_is_blocked_is_not_no_work(stage):
 # ------------------------------------------------------------------ time
 
 
+@pytest.mark.parametrize("step_s", [-7200, 7200])
+def test_a_clock_that_is_set_back_makes_no_failing_task_start_again(stage, step_s):
+    """Which starts count, and in which order, is a matter of numbers, not of times."""
+    stage.add()
+    stage.world.wall_ahead_ms = step_s * 1000
+    for _ in range(3):
+        stage.wake()
+        for worker in stage.alive():
+            stage.end(worker, 1)
+        stage.world.wall_ahead_ms -= 900_000
+
+    assert len(stage.started) == 1
+    (key,) = [one for one in stage.needs() if one.startswith("start:")]
+    stage.resolve(key)
+    stage.wake()
+    stage.end(stage.started[1][1], 1)
+    stage.wake()
+    assert len(stage.started) == 2, "the look was at the first start, not at the second"
+
+    stage.report("T1", "blocked", reason="no key")
+    stage.report("T1", "pending")
+    assert stage.wake().done["outcome"] == "started", "what was tried before that is over"
+
+
 @pytest.mark.parametrize("step_s", [-3600, 3600, -86_400 * 400, 86_400 * 30])
 def test_a_step_of_the_wall_clock_starts_nothing_twice_and_pauses_nothing(stage, step_s):
     stage.add()

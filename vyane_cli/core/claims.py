@@ -31,6 +31,10 @@ class Claim(NamedTuple):
     renewed_at: float
     process: Process | None = None
     """The round's own process: it speaks for the claim until the worker is on record."""
+    generation: int = 0
+    """That of the task when it was taken."""
+    number: int = 0
+    """Of the claims of this task, the first is 1: their order, whatever the clock does."""
 
 
 # fmt: off
@@ -65,6 +69,8 @@ def parse_claim(data: Mapping[str, Any]) -> Claim:
     for key in ("task", "worker", "round"):
         if not isinstance(known.get(key), str):
             raise ValueError(f"{key}: {known.get(key)!r} is not a text")
+    for key in ("generation", "number"):
+        known[key] = int(known.get(key) or 0)
     for key in ("at", "renewed_at"):
         known[key] = float(known[key])
     return Claim(**known)

@@ -46,6 +46,7 @@ def add(ledger: Ledger, task: Task, at: float) -> tuple[Ledger, Task]:
         task._replace(
             id=f"T{number}",
             status=TaskStatus.PENDING,
+            generation=0,
             created_at=at,
             changed_at=at,
             order=task.order or number,
@@ -84,6 +85,7 @@ def transition(ledger: Ledger, graph: Graph, task_id: str, change: Change, at: f
             artifact=change.artifact if done else "",
             no_artifact_reason=change.no_artifact_reason if done else "",
             worker=change.worker or task.worker,
+            generation=task.generation + (moved and after is TaskStatus.PENDING),
             changed_at=at if moved else task.changed_at,
             started_at=at
             if after is TaskStatus.RUNNING and not task.started_at

@@ -57,6 +57,7 @@ def _parse_task(where: str, data: object) -> Task:
         if data.get(field) is not None:
             known[field] = time_of(f"{where}.{field}", data[field])
     known["order"] = whole(f"{where}.order", data.get("order", number_of(task_id)))
+    known["generation"] = whole(f"{where}.generation", data.get("generation", 0))
     known["after"] = names_of(f"{where}.after", data.get("after", []))
     status = data.get("status", "pending")
     if status not in tuple(TaskStatus):

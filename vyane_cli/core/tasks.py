@@ -68,6 +68,8 @@ class Task(NamedTuple):
     worker: str = ""
     """The worker that reported last."""
     created_at: float = 0.0
+    generation: int = 0
+    """How often it became pending again: what was tried before that is over."""
     changed_at: float = 0.0
     """When the status changed last."""
     started_at: float | None = None

@@ -63,7 +63,17 @@ def claim_head(
             return None
         at = runtime.clock().at
         worker = ids.worker_id(runtime.entropy(6))
-        claim = Claim(task.id, worker, round_id, at, at, runtime.me())
+        before = claims.stale(layout, project, task.id)
+        claim = Claim(
+            task.id,
+            worker,
+            round_id,
+            at,
+            at,
+            runtime.me(),
+            task.generation,
+            max((one.number for one in before), default=0) + 1,
+        )
         claims.take(layout, project, claim)
         return Claimed(task, claim)
 

@@ -146,9 +146,10 @@ def why_not_again(runtime: "Runtime", project: Project, task: Task) -> Refusal |
 
 def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, ...]:
     """The starts of a task since it last became pending that came to nothing, oldest first."""
-    since = task.created_at if task.status is TaskStatus.RUNNING else task.changed_at
     found = [
-        claim for claim in claims.stale(runtime.layout, project.name, task.id) if claim.at >= since
+        claim
+        for claim in claims.stale(runtime.layout, project.name, task.id)
+        if claim.generation == task.generation
     ]
     workers = registry.Registry(runtime.layout).workers
     return tuple(
@@ -157,7 +158,7 @@ def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, 
             fate_of(_end(runtime, workers.get(claim.worker))),
             needs.was_resolved(runtime.layout, key_of(project, task, claim.worker)),
         )
-        for claim in sorted(found, key=lambda claim: claim.at)
+        for claim in sorted(found, key=lambda claim: claim.number)
     )
 
 
