@@ -420,6 +420,7 @@ def documents(home: Path) -> dict[str, Any]:
         found["mirror push"] = run("mirror", "push")
         found["mirror pull"] = run("mirror", "pull")
         found["mirror status"] = run("mirror", "status")
+        next(home.rglob("threads")).joinpath("notes.md").touch()
         found["bind"] = run("bind", "bob", "--channel", "file", "--conversation", "notes")
         found["bindings list"] = run("bindings", "list")
         found["route"] = run("route", "bob")

@@ -130,6 +130,14 @@ def test_a_child_placement_is_the_same_conversation_when_it_is_asked_for_twice(c
     assert first["generation"] != again["generation"]
 
 
+@pytest.mark.parametrize("where", ["../../etc/passwd", "nowhere"])
+def test_a_conversation_that_is_not_there_is_not_bound(where, channel, run):  # noqa: F811
+    code, _, err = run("--json", "bind", "project", *FILE, "--conversation", where)
+
+    assert (code, slug(err)) == (5, "create_failed")
+    assert json.loads(run("--json", "bindings", "list", "--all")[1]) == []
+
+
 def test_a_channel_that_is_not_set_up_can_do_nothing(channel, run):  # noqa: F811
     there = json.loads(run("--json", "bindings", "channel", "file")[1])
     other = json.loads(run("--json", "bindings", "channel", "file", "--account", "work")[1])

@@ -495,7 +495,8 @@ def test_a_round_takes_in_what_people_wrote_and_shows_what_happened(home):
     (thread,) = Path(home.world.layout.root, "threads").glob("ann.*.md")
     with thread.open("a") as file:
         file.write("mind the tests\n")
-    home.run("bind", "ann", "--channel", "file", "--conversation", "gone", "--ttl", "0")
+    Path(home.world.layout.root, "threads", "notes.md").touch()
+    home.run("bind", "ann", "--channel", "file", "--conversation", "notes", "--ttl", "0")
     kept = home.json("wake")["maintenance"]
 
     assert (kept["taken_in"], kept["unbound"], kept["skipped"]) == (1, 1, [])

@@ -117,6 +117,33 @@ def test_rebinding_to_the_same_session_keeps_its_metadata_and_to_another_drops_i
     assert rebind(before, other).metadata == {"b": 2}
 
 
+def test_a_place_is_a_session_s_without_a_break_while_it_is_bound_anew_in_time() -> None:
+    open_now = bound(open_since=5.0, bound_at=10.0, last_activity_at=10.0, idle_timeout_s=100.0)
+    fresh = bound(bound_at=50.0, generation="g2")
+    late = bound(bound_at=500.0, generation="g2")
+    ended = end(open_now, BindingStatus.ENDED, "done", 20.0)
+    other = fresh._replace(target_session="vs-ba9876543210")
+
+    assert rebind(open_now, fresh).open_since == 5.0
+    assert rebind(None, fresh).open_since == 50.0
+    assert rebind(ended, fresh).open_since == 50.0
+    assert rebind(open_now, other).open_since == 50.0
+    assert rebind(open_now, late).open_since == 500.0
+
+
+def test_a_record_knows_whose_place_it_was_before() -> None:
+    first = rebind(None, bound())
+    second = rebind(first, bound(target_session="vs-ba9876543210"))
+    third = rebind(second, bound(target_session="vs-aaaaaaaaaaaa"))
+    back = rebind(third, bound())
+
+    assert first.earlier_sessions == ()
+    assert second.earlier_sessions == (first.target_session,)
+    assert third.earlier_sessions == (first.target_session, second.target_session)
+    assert back.earlier_sessions == (second.target_session, third.target_session)
+    assert parse_binding(render_binding(back)) == back
+
+
 def test_each_status_has_its_row_and_ended_is_final() -> None:
     assert set(TRANSITIONS) == set(BindingStatus)
     assert not TRANSITIONS[BindingStatus.ENDED]

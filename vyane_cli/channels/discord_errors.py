@@ -59,7 +59,7 @@ CODES: Mapping[int, Row] = {
     ),
     40005: Row(_V.REFUSED, "too-large", "the request is larger than Discord takes"),
     40058: Row(
-        _V.OFF,
+        _V.REFUSED,
         "not-a-thread",
         "{place} takes posts, not messages",
         "bind a post of the forum, not the forum itself",
@@ -91,10 +91,10 @@ CODES: Mapping[int, Row] = {
         "give the bot the right {right} in the forum" + _AGAIN,
     ),
     50024: Row(
-        _V.OFF,
-        "not-a-forum",
-        "{place} is no forum channel",
-        "set channels.discord.forum to the id of a forum channel",
+        _V.REFUSED,
+        "not-a-thread",
+        "{place} takes no messages",
+        "bind a post of the forum, not the forum itself",
     ),
     50035: Row(
         _V.REFUSED,
@@ -118,6 +118,14 @@ CODES: Mapping[int, Row] = {
     ),
 }
 """By Discord's code. Nothing here leads to another conversation."""
+
+NO_FORUM = Row(
+    _V.OFF,
+    "not-a-forum",
+    "{place} is no forum channel",
+    "set channels.discord.forum to the id of a forum channel",
+)
+"""Said by us, of the channel that the settings name."""
 
 _ADDRESS = Row(
     _V.OFF,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from vyane_cli.channels.discord import NAME
-from vyane_cli.channels.discord_errors import CODES, outcome_of
+from vyane_cli.channels.discord_errors import CODES, NO_FORUM, Row, outcome_of
 from vyane_cli.channels.discord_parts import message_of
 from vyane_cli.channels.discord_rest import Request, Rest, Stopped
 from vyane_cli.channels.discord_settings import Settings
@@ -37,7 +37,7 @@ class Forum:
         me = self._get("/users/@me", "see", "me")
         forum = self._own(lambda: self._get(f"/channels/{settings.forum}", "see", "channel"))
         if forum.get("type") != FORUM:
-            return self._off(50024)
+            return self._off(NO_FORUM)
         guild = str(forum.get("guild_id"))
         if settings.guild not in ("", guild):
             return Outcome(
@@ -51,9 +51,9 @@ class Forum:
         if strange:
             has = f"it has: {', '.join(tags)}" if tags else "it has none"
             words = f"the forum has no tag {', '.join(map(repr, strange))}; {has}"
-            return self._off(10087)._replace(detail=words)
+            return self._off(CODES[10087])._replace(detail=words)
         if not settings.tags and int(forum.get("flags") or 0) & REQUIRE_TAG:
-            return self._off(40067)
+            return self._off(CODES[40067])
         self._archived("2")  # the right to read what was said is asked for here, not in a crash
         self.memory["place"] = {
             "fingerprint": settings.fingerprint,
@@ -246,9 +246,8 @@ class Forum:
             )
             raise Stopped(outcome, stop.code) from None
 
-    def _off(self, code: int) -> Outcome:
+    def _off(self, row: Row) -> Outcome:
         place = f"channel {self.settings.forum}"
-        row = CODES[code]
         return Outcome(row.verdict, row.reason, row.detail.format(place=place), row.fix)
 
 

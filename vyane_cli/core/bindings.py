@@ -22,6 +22,7 @@ TOUCH_EVERY_S = 15.0
 LATEST = 253_402_300_799.0
 """The last second of the year 9999: no deadline is later."""
 METADATA_MAX = 50
+EARLIER_MAX = 200
 
 
 class TargetKind(StrEnum):
@@ -78,6 +79,11 @@ class Binding(NamedTuple):
     """An absolute end, kept over every touch."""
     generation: str = ""
     """Never used twice: tells this binding from an earlier one of the same conversation."""
+    open_since: float = 0.0
+    """Since when the conversation is this session's without a break: what was written there before
+    is not for it. To bind it again while it is open breaks nothing."""
+    earlier_sessions: tuple[str, ...] = ()
+    """Whose place this was before it was given to another: the mirror makes them no other."""
     bound_by: str = "system"
     metadata: Mapping[str, Any] = {}
     locked: bool = False
@@ -238,9 +244,27 @@ def rebind(before: Binding | None, fresh: Binding) -> Binding:
 
     The same target keeps its earlier metadata and windows that a person set; another one does not.
     """
-    if before is None or before.target_session != fresh.target_session:
-        return fresh
-    return fresh._replace(metadata={**before.metadata, **fresh.metadata}, unknown=before.unknown)
+    if before is None:
+        return fresh._replace(open_since=fresh.bound_at)
+    was = dict.fromkeys((*before.earlier_sessions, before.target_session))
+    earlier = tuple(one for one in was if one != fresh.target_session)[-EARLIER_MAX:]
+    fresh = fresh._replace(earlier_sessions=earlier)
+    if before.target_session != fresh.target_session:
+        return fresh._replace(open_since=fresh.bound_at)
+    return fresh._replace(
+        metadata={**before.metadata, **fresh.metadata},
+        open_since=before.open_since if goes_on(before, fresh) else fresh.bound_at,
+        unknown=before.unknown,
+    )
+
+
+def goes_on(before: Binding | None, fresh: Binding) -> bool:
+    """Whether the conversation was open for the same session right before it was bound."""
+    return (
+        before is not None
+        and before.target_session == fresh.target_session
+        and before.is_open(fresh.bound_at)
+    )
 
 
 def touch(binding: Binding, at: float) -> Binding:
@@ -271,6 +295,15 @@ def end(binding: Binding, status: BindingStatus, reason: str, now_s: float) -> B
     )
 
 
+def is_of_another(before: Binding | None, fresh: Binding) -> bool:
+    """Whether a bind would take an open conversation away from another session."""
+    return (
+        before is not None
+        and before.target_session != fresh.target_session
+        and before.is_open(fresh.bound_at)
+    )
+
+
 # ------------------------------------------------------------------ look-ups
 
 
@@ -298,6 +331,7 @@ def render_binding(binding: Binding) -> dict[str, Any]:
         "placement": str(binding.placement),
         "status": str(binding.status),
         "bound_at": binding.bound_at,
+        "earlier_session_keys": list(binding.earlier_sessions),
         "bound_by": binding.bound_by,
         "last_activity_at": binding.last_activity_at,
         "idle_timeout_s": binding.idle_timeout_s,
@@ -305,6 +339,7 @@ def render_binding(binding: Binding) -> dict[str, Any]:
         "deadline_at": binding.deadline_at,
         "expires_at": binding.expires_at,
         "generation": binding.generation,
+        "open_since": binding.open_since,
         "locked": binding.locked,
         "ended_at": binding.ended_at,
         "end_reason": binding.end_reason,
@@ -349,6 +384,8 @@ def parse_binding(data: object) -> Binding | None:
         max(float(age or 0.0), 0.0),
         None if deadline is None else float(deadline),
         str(data.get("generation") or ""),
+        float(data.get("open_since") or bound_at),
+        tuple(str(key) for key in data.get("earlier_session_keys") or ()),
         str(data.get("bound_by") or "system"),
         dict(data.get("metadata") or {}),
         bool(data.get("locked")),

@@ -47,6 +47,8 @@ class ThreadState(NamedTuple):
     binding: str
     session: str
     generation: str = ""
+    open_since: float = 0.0
+    """As the binding has it: with another one the inbound cursor is still to be set."""
     cursor: str = ""
     """Of the timeline: what is up to it was put into the outbox, or passed over."""
     started: bool = False

@@ -14,7 +14,13 @@ from vyane_cli.core.events import EventKind
 from vyane_cli.core.sessions import LogicalSession
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker, find_worker
-from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
+from vyane_cli.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    VyaneError,
+)
 from vyane_cli.operations.channels import find_adapter, is_set_up
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import login_name
@@ -48,7 +54,7 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
     NotFoundError for an unknown session; RefusedError when the channel has no adapter, cannot do
     it, or made no conversation.
     """
-    from vyane_cli.operations.opening import make_conversation, mark_end
+    from vyane_cli.operations.opening import begin, check_conversation, make_conversation
 
     session, worker = find_session(runtime, wanted.session)
     conversation = core.normalise(wanted.conversation)
@@ -60,24 +66,43 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
     _check_windows(wanted, runtime.clock().at)
     find_adapter(runtime, conversation.channel)
     ready = is_set_up(runtime, conversation.channel, conversation.account)
+    place = None
     if placement is Placement.CHILD:
-        conversation = make_conversation(runtime, conversation, session, worker, placement)
+        place = make_conversation(runtime, conversation, session, worker, placement)
+        conversation = place.conversation
     elif not conversation.id:
         raise InvalidInputError(
             "conversation", "", "given", hint="its id; or --placement child for a new one"
         )
     fresh = _record(runtime, wanted, session, kind, placement, conversation, metadata)
-    if placement is Placement.CURRENT and ready:
+    before = book.load(runtime.layout).get(fresh.id)
+    fresh = core.rebind(before, fresh)
+    if place is None and ready and not core.goes_on(before, fresh):
         with files.before_commit():
-            mark_end(runtime, fresh)
-    return keep(runtime, fresh, worker)
+            place = check_conversation(runtime, conversation)
+    if place is not None and place.made:
+        with files.before_commit():
+            begin(runtime, fresh, place)
+    bound = keep(runtime, fresh, worker)
+    if place is not None and not place.made:
+        begin(runtime, bound, place)
+    return bound
 
 
-def keep(runtime: "Runtime", fresh: Binding, worker: Worker | None) -> Binding:
-    """Store a new record over whatever was bound at its conversation, and note it."""
+def keep(
+    runtime: "Runtime", fresh: Binding, worker: Worker | None, *, free: bool = False
+) -> Binding:
+    """Store a new record over whatever was bound at its conversation, and note it.
+
+    With `free` only where no other session has its place: else ConflictError.
+    """
 
     def edit(bindings: book.Bindings) -> Binding:
-        bindings[fresh.id] = core.rebind(bindings.pop(fresh.id, None), fresh)
+        before = bindings.get(fresh.id)
+        if free and core.is_of_another(before, fresh):
+            raise ConflictError(f"{fresh.conversation.id} is the place of another session")
+        bindings.pop(fresh.id, None)
+        bindings[fresh.id] = core.rebind(before, fresh)
         return bindings[fresh.id]
 
     with runtime.held((Kind.BINDINGS, "")):

@@ -192,13 +192,24 @@ class Thread:
 
 def load_state(layout: Layout, binding: Binding) -> ThreadState:
     """What is known of a conversation; of a new one what its session's last place had left."""
-    fresh = ThreadState(binding.id, binding.target_session, binding.generation)
+    fresh = ThreadState(
+        binding.id,
+        binding.target_session,
+        binding.generation,
+        binding.open_since,
+        begun=False,  # what was written there before is not for this session
+    )
     known = mirrors.load_thread(layout, binding)
     if known is not None and known.session == binding.target_session:
         if known.generation == binding.generation:
             return known
-        ended = "" if known.ended == FAREWELL else known.ended  # bound again: it goes on
-        return known._replace(generation=binding.generation, ended=ended, fault=None)
+        return known._replace(  # bound again: it goes on
+            generation=binding.generation,
+            open_since=binding.open_since,
+            begun=known.begun and known.open_since == binding.open_since,
+            ended="" if known.ended == FAREWELL else known.ended,
+            fault=None,
+        )
     if known is not None:  # the conversation spoke to another session before
         fresh = fresh._replace(last=known.last, title=known.title, closed=known.closed)
         fresh = fresh._replace(inbound=known.inbound, seen=known.seen)

@@ -86,8 +86,8 @@ class _Listener:
     def _read(self) -> Page | None:
         channel, state = self.run.channel, self.thread.state
         if not state.begun:
-            bound_ms = int(self.binding.bound_at * 1000)
-            end = self.run.learn(channel.seek_end(self.binding.conversation, bound_ms))
+            since_ms = int(self.binding.open_since * 1000)
+            end = self.run.learn(channel.seek_end(self.binding.conversation, since_ms))
             if end.verdict is not Verdict.DONE or end.page is None:
                 self._failed(end)
                 return None

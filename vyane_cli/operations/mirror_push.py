@@ -13,7 +13,7 @@ from vyane_cli.core.narration import (
     MARKS,
 )
 from vyane_cli.core.workers import Worker
-from vyane_cli.errors import VyaneError
+from vyane_cli.errors import ConflictError, VyaneError
 from vyane_cli.operations.bindings import keep, touch
 from vyane_cli.operations.conversing import Thread
 from vyane_cli.operations.mirror_runs import Run, each_channel
@@ -82,12 +82,19 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
             )  # fmt: skip
             continue
         parent = family.workers.get(worker.parent_worker_id or "")
-        bound = keep(runtime, _record(runtime, run, session.id, where, parent), worker)
+        fresh = _record(runtime, run, session.id, where, parent)
         title = title_of(session, worker, parent, MARKS[status_of(runtime, worker)])
-        mirrors.save_thread(runtime.layout, bound, first_state(run, bound, outcome, title, begun))
+        try:
+            # before the binding: what is written from now on is read from here
+            mirrors.save_thread(
+                runtime.layout, fresh, first_state(run, fresh, outcome, title, begun)
+            )
+            keep(runtime, fresh, worker, free=True)
+            opened += 1
+        except ConflictError:  # a person gave it to another session: it is that one's
+            pass
         left = tuple(key for key in run.state.opening if key != session.id)
         run.keep(run.state._replace(opening=left))
-        opened += 1
     return opened
 
 
@@ -106,6 +113,7 @@ def _record(
         bound_at=at,
         last_activity_at=at,
         generation=runtime.entropy(8).hex(),
+        open_since=at,
     )
 
 

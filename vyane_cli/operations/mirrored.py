@@ -96,7 +96,8 @@ def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker)
     """Whether the mirror shall make a conversation: None, or what it goes on from (often empty).
 
     Not for one that has or had a binding here, but for one whose conversation was deleted where
-    `recreate` says so; and not for one that was over before the channel was set up.
+    `recreate` says so; not for one whose place was given to another session; and not for one that
+    was over before the channel was set up.
     """
     here = [
         one
@@ -107,6 +108,11 @@ def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker)
         last = max(here, key=lambda one: one.bound_at)
         gone = last.status is BindingStatus.ENDED and last.end_reason == EndReason.GONE
         return last.conversation.id if gone and run.settings.recreate and not worker.final else None
+    if any(
+        session.id in one.earlier_sessions and one.conversation[:2] == (run.name, run.account)
+        for one in family.bindings.values()
+    ):
+        return None
     if run.settings.sessions != "all" and not _follows_parent(run, family, worker):
         return None
     since = run.state.since

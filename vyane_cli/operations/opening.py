@@ -1,5 +1,7 @@
 """Opening: the conversation of a session, found by its key or made, and its first post."""
 
+from typing import NamedTuple
+
 from vyane_cli.core.bindings import Binding, thread_name
 from vyane_cli.core.conversations import Conversation, Opening, Outcome, Post, Verdict
 from vyane_cli.core.mirroring import nonce_of
@@ -80,13 +82,27 @@ def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Work
     ).rstrip()
 
 
+MAKES_ONE = "give the id of a conversation that is there; without one a new one is made"
+
+
+class Place(NamedTuple):
+    """A conversation that is to be bound."""
+
+    conversation: Conversation
+    cursor: str | None
+    """Behind what stands there; None when it could not be asked for: the first reading sees to it.
+    """
+    made: bool = False
+    """It was not there before."""
+
+
 def make_conversation(
     runtime: "Runtime",
     wanted: Conversation,
     session: LogicalSession,
     worker: Worker | None,
     placement: "Placement",
-) -> Conversation:
+) -> Place:
     """A new conversation for `bind`; RefusedError when the channel makes none."""
     with Run(runtime, wanted.channel, wanted.account) as run:
         check_placement(run.channel.capabilities, placement, wanted.channel)
@@ -99,22 +115,51 @@ def make_conversation(
                 slug="create_failed",
                 hint=outcome.fix,
             )
-        return outcome.conversation
+        where = outcome.conversation
+        if outcome.found:
+            return Place(where, _end_of(run, where)[0])
+        return Place(where, "", made=True)
 
 
-def mark_end(runtime: "Runtime", binding: Binding) -> None:
-    """What was written before a session was bound is not for it; else seen to at first read."""
-    channel, account = binding.conversation[:2]
-    with runtime.held((Kind.MIRROR, f"{channel}/{account}")):
-        state = load_state(runtime.layout, binding)._replace(begun=False)
-        mirrors.save_thread(runtime.layout, binding, state)
+def check_conversation(runtime: "Runtime", where: Conversation) -> Place:
+    """One that is there, for `bind`; RefusedError when the channel says that it is not."""
     try:
-        with Run(runtime, channel, account) as run:
-            outcome = run.learn(run.channel.seek_end(binding.conversation))
-            if outcome.verdict is Verdict.DONE and outcome.page is not None:
-                state = state._replace(inbound=outcome.page.cursor, begun=True)
-                mirrors.save_thread(runtime.layout, binding, state)
-    except VyaneError:  # no credentials here, or no answer
+        with Run(runtime, where.channel, where.account) as run:
+            if run.blocked is not None:
+                return Place(where, None)
+            cursor, outcome = _end_of(run, where)
+    except VyaneError:  # no credentials here, or the channel is at work
+        return Place(where, None)
+    if outcome.verdict in (Verdict.GONE, Verdict.REFUSED):
+        raise RefusedError(
+            f"{where.id!r} cannot be bound: {outcome.detail or outcome.reason}",
+            slug="create_failed",
+            hint=MAKES_ONE if outcome.verdict is Verdict.GONE else outcome.fix,
+        )
+    return Place(where, cursor)
+
+
+def _end_of(run: Run, where: Conversation) -> tuple[str | None, Outcome]:
+    """Behind the newest that stands there, and what was answered."""
+    outcome = run.learn(run.channel.seek_end(where))
+    done = outcome.verdict is Verdict.DONE and outcome.page is not None
+    return outcome.page.cursor if done and outcome.page is not None else None, outcome
+
+
+def begin(runtime: "Runtime", binding: Binding, place: Place) -> None:
+    """Reading begins behind what was there before the session was bound.
+
+    Of a conversation that was just made before the binding, so that no word written there is
+    passed over; else after it, and where this is not done the first reading sees to it.
+    """
+    channel, account = binding.conversation[:2]
+    try:
+        with runtime.held((Kind.MIRROR, f"{channel}/{account}")):
+            state = load_state(runtime.layout, binding)
+            if not state.begun and place.cursor is not None:
+                state = state._replace(inbound=place.cursor, begun=True)
+            mirrors.save_thread(runtime.layout, binding, state)
+    except VyaneError:
         return
 
 
@@ -128,9 +173,9 @@ def first_state(
     """
     state = load_state(run.runtime.layout, binding)
     state = state._replace(last=outcome.id, title=title, found=outcome.found)
-    if outcome.found and not begun:
-        state = state._replace(last="", begun=False)
-        end = run.learn(run.channel.seek_end(binding.conversation))
-        if end.verdict is Verdict.DONE and end.page is not None:
-            state = state._replace(inbound=end.page.cursor, begun=True)
-    return state
+    if not outcome.found or begun:
+        return state._replace(begun=True)
+    cursor, _ = _end_of(run, binding.conversation)
+    if cursor is None:
+        return state._replace(last="", begun=False)
+    return state._replace(last="", inbound=cursor, begun=True)
