@@ -114,6 +114,25 @@ def test_a_person_who_is_asked_for_something_is_a_blocker(stage):
     assert statuses(stage) == ["PAUSED", "PAUSED"]
 
 
+@pytest.mark.parametrize("where", ["folder", "worker", "elsewhere"])
+def test_a_question_that_names_no_project_is_about_the_one_where_it_was_asked(
+    stage, monkeypatch, tmp_path, where
+):
+    """In its folder, or by one of its workers; elsewhere it is about none, and is kept."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.accept("tests")
+    stage.report("T1", "done")
+    monkeypatch.chdir(stage.project.dir if where == "folder" else tmp_path)
+    if where != "worker":
+        stage.world.environ = {}
+    asked = ask_person(stage.world, "the shop is closed", "open it")
+
+    assert asked["project"] == ("" if where == "elsewhere" else NAME)
+    assert stage.wake().verdict.cell == ("D" if where == "elsewhere" else "C")
+    assert len(stage.needs()) == 1
+
+
 def test_blocked_beside_pending_goes_on_with_the_pending(stage):
     stage.add("stuck")
     stage.add("free")

@@ -61,7 +61,9 @@ def add_command(
     reason: Annotated[str, typer.Option(help="Why somebody waits.")],
     ask: Annotated[str, typer.Option(help="The one sentence, or act, that is needed.")],
     who: Annotated[str, typer.Option(help="Who waits; else the worker that runs this.")] = "",
-    project: Annotated[str, typer.Option(help="The project that it is about.")] = "",
+    project: Annotated[
+        str, typer.Option(help="The project that it is about; else the declared one of the folder.")
+    ] = "",
 ) -> None:
     """Call the person. The same reason again adds nothing while it is open."""
     state = state_of(context)

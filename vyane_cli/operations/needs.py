@@ -8,7 +8,7 @@ import os
 import sys
 
 from vyane_cli.core.messages import FromKind
-from vyane_cli.errors import InvalidInputError, VyaneError
+from vyane_cli.errors import InvalidInputError, NotFoundError, VyaneError
 from vyane_cli.store import needs
 
 TYPE_CHECKING = False
@@ -79,15 +79,24 @@ def notify_beside(runtime: "Runtime") -> None:
 def ask_person(
     runtime: "Runtime", why: str, ask: str, *, who: str = "", project: str = ""
 ) -> dict[str, "Any"]:
-    """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made."""
+    """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made.
+
+    It is about the project that any command means here. Without one it is about none: somebody
+    may wait outside of every project.
+    """
     from vyane_cli.operations.identity import whoami
+    from vyane_cli.operations.projects import select_project
 
     for field, text in (("reason", why), ("ask", ask)):
         if not text.strip() or len(text) > TEXT_MAX:
             raise InvalidInputError(field, text, f"a sentence of 1 to {TEXT_MAX} characters")
+    try:
+        project = project or select_project(runtime).name
+    except NotFoundError:
+        project = ""
     speaker = whoami(runtime)
     waits = who or (speaker.name if speaker.kind is FromKind.WORKER else "")
-    key = f"ask:{speaker.id}:{' '.join(why.split())}"[:TEXT_MAX]
+    key = f"ask:{project}:{speaker.id}:{' '.join(why.split())}"[:TEXT_MAX]
     call_person(runtime, key, why.strip(), who=waits, ask=ask.strip(), project=project)
     return next(one for one in needs.listing(runtime.layout) if one["key"] == key)
 
