@@ -408,16 +408,60 @@ def test_systemd_is_asked_to_enable_and_to_disable(home):
     assert f"--user disable --now {timers}" in lines
 
 
-def test_a_system_that_refuses_is_named(home):
+def no_bus(home: Home) -> None:
     tool = home.folder / "programs" / "systemctl"
     tool.write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
     tool.chmod(0o755)
-    ran = home.run("schedule", "install", "--with", "systemd", "--json")
+
+
+def test_a_system_that_refuses_is_named_and_nothing_says_that_rounds_run(home):
+    no_bus(home)
+    ran = home.run("schedule", "install", "--with", "systemd", "--every", "1h", "--json")
 
     assert ran.status == 5
     error = json.loads(ran.err)["error"]
     assert error["code"] == "timer"
     assert "Failed to connect to bus" in error["message"]
+    assert [one["timer"] for one in home.json("schedule", "next")] == [None, None]
+    assert not list(home.folder.rglob("*.timer"))
+
+
+def test_a_refused_install_leaves_the_timers_of_another_kind_and_their_times(home):
+    no_bus(home)
+    home.json("schedule", "install", "--with", "cron")
+    before, listed = home.tab.read_text(), home.json("schedule", "next")
+    assert home.run("schedule", "install", "--with", "systemd", "--every", "1h").status == 5
+
+    assert home.tab.read_text() == before
+    again = home.json("schedule", "next")
+    assert [(o["timer"], o["rrule"]) for o in again] == [(o["timer"], o["rrule"]) for o in listed]
+    assert json.loads(Path(home.world.layout.schedules(NAME)).read_text())["installed"]
+
+
+def test_a_timer_that_is_not_enabled_is_not_there(home):
+    """The files are as they were written, and nobody fires them."""
+    tool = home.folder / "programs" / "systemctl"
+    tool.write_text("#!/bin/sh\nexit 0\n")
+    tool.chmod(0o755)
+    home.json("schedule", "install", "--with", "systemd")
+    tool.write_text('#!/bin/sh\n[ "$2" != is-enabled ]\n')
+    found = {one["check"]: one for one in json.loads(home.run("doctor", "--json").out)}
+
+    assert not found["schedule_timers"]["ok"]
+    assert "the timers of p are not there" in found["schedule_timers"]["detail"]
+
+
+def test_what_does_not_answer_is_not_chosen(home):
+    """A systemd without a bus of the user's, and a crontab that is not for them."""
+    no_bus(home)
+    tab = home.folder / "programs" / "crontab"
+    tab.write_text("#!/bin/sh\necho 'you are not allowed to use this program' >&2\nexit 1\n")
+    ran = home.run("schedule", "install", "--json")
+    assert ran.status == 3
+    assert "--with systemd" in json.loads(ran.err)["error"]["hint"]
+    tab.write_text(CRONTAB)
+
+    assert home.json("schedule", "install")["timer"] == "cron"
 
 
 def test_a_property_list_is_one_that_launchd_takes(home):

@@ -15,6 +15,7 @@ from vyane_cli.core.schedules import (
     recorded,
 )
 from vyane_cli.core.timers import Timer
+from vyane_cli.errors import VyaneError
 from vyane_cli.operations import timers
 from vyane_cli.operations.hooks import install_guard
 from vyane_cli.operations.identity import require_person, whoami
@@ -34,7 +35,8 @@ def install(
     """Make the timers of a project, and record the environment that its rounds will have.
 
     The file first, then the timers: a crash between the two leaves a file that says more than
-    there is, and `doctor` names it.
+    there is, and `doctor` names it. When the system refuses, the file is as it was before, and so
+    are the timers of another kind.
     """
     require_person(runtime, whoami(runtime), "make timers")
     chosen = timers.choose(runtime, kind)
@@ -44,18 +46,31 @@ def install(
     wanted = timers_of(runtime, project, known)
     written = [one._asdict() for one in timers.entries(runtime, chosen, wanted)]
     if not dry_run:
-        if known.installed is not None and known.installed.timer != chosen:
-            timers.unmake(runtime, timers.With(known.installed.timer), wanted)
         install_guard(runtime)
         files.make_directories(os.path.dirname(wanted[0].log))
         installed = Installed(chosen, recorded(runtime.environ), runtime.clock().at)
-        with runtime.held((Kind.SCHEDULES, "")):
-            latest = schedules.load(runtime.layout, project.name)
-            rules = {name: plan.rrule for name, plan in known.plans.items()}
-            latest = latest.with_rules(rules)._replace(installed=installed)
-            schedules.save(runtime.layout, project.name, latest)
-        timers.make(runtime, chosen, wanted)
+        before = _record(runtime, project, known._replace(installed=installed))
+        old = timers.With(before.installed.timer) if before.installed is not None else None
+        try:
+            timers.make(runtime, chosen, wanted)
+        except VyaneError:
+            if old is not chosen:
+                timers.unmake_what_can_be(runtime, chosen, wanted)
+            _record(runtime, project, before)
+            raise
+        if old is not None and old is not chosen:
+            timers.unmake(runtime, old, wanted)
     return {"project": project.name, "timer": str(chosen), "dry_run": dry_run, "entries": written}
+
+
+def _record(runtime: "Runtime", project: Project, wanted: Schedules) -> Schedules:
+    """Keep these times and these timers; what was kept before. A pause made meanwhile stays."""
+    with runtime.held((Kind.SCHEDULES, "")):
+        before = schedules.load(runtime.layout, project.name)
+        rules = {name: plan.rrule for name, plan in wanted.plans.items()}
+        after = before.with_rules(rules)._replace(installed=wanted.installed)
+        schedules.save(runtime.layout, project.name, after)
+    return before
 
 
 def remove(runtime: "Runtime", project: Project, *, kind: str = "") -> dict[str, Any]:

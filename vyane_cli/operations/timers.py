@@ -24,7 +24,7 @@ from vyane_cli.core.timers import (
     with_lines,
     without_lines,
 )
-from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError
+from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
 from vyane_cli.store import files
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 
 def choose(runtime: "Runtime", given: str) -> With:
-    """The kind that was asked for, else what this system has."""
+    """The kind that was asked for, else the first that this system has and that answers."""
     if given:
         if given not in tuple(With):
             raise InvalidInputError("with", given, "one of " + ", ".join(With))
@@ -63,7 +63,7 @@ def choose(runtime: "Runtime", given: str) -> With:
         With.CRON, With.SYSTEMD
     )  # fmt: skip
     for kind in order:
-        if shutil.which(PROGRAMS[kind], path=path):
+        if shutil.which(PROGRAMS[kind], path=path) and _answers(runtime, kind):
             return kind
     raise NotFoundError(
         "timer",
@@ -71,6 +71,18 @@ def choose(runtime: "Runtime", given: str) -> With:
         hint="install cron, or choose with --with systemd or launchd; --print shows what a timer "
         "of your own has to run",
     )
+
+
+def _answers(runtime: "Runtime", kind: With) -> bool:
+    """Whether it takes timers of this user: a systemd without a bus of theirs does not."""
+    try:
+        if kind is With.CRON:
+            read_crontab(runtime)
+        elif kind is With.SYSTEMD:
+            _run(runtime, ["systemctl", "--user", "show-environment"])
+    except VyaneError:
+        return False
+    return True
 
 
 def entries(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> list[Entry]:
@@ -133,13 +145,35 @@ def unmake(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
                 files.remove(agent_path(runtime, timer))
 
 
+def unmake_what_can_be(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
+    """After a failure: what is left is named by `doctor`, and the next install replaces it."""
+    try:
+        unmake(runtime, kind, timers)
+    except VyaneError:
+        return
+
+
 def missing(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> list[str]:
-    """The entries that are not there as an install would write them, by place."""
+    """The entries that are not there as an install would write them, or do not fire, by place."""
     found = entries(runtime, kind, timers)
     if kind is With.CRON:
         lines = read_crontab(runtime).splitlines()
         return [one.place for one in found if one.text not in lines]
-    return [one.place for one in found if _text(one.place) != one.text]
+    gone = [one.place for one in found if _text(one.place) != one.text]
+    for timer in timers:
+        command, place = _question(runtime, kind, timer)
+        if place not in gone and _run(runtime, command, must=False).returncode:
+            gone.append(place)
+    return gone
+
+
+def _question(runtime: "Runtime", kind: With, timer: Timer) -> tuple[list[str], str]:
+    """What says with status 0 that a timer fires, and the file of the timer."""
+    if kind is With.SYSTEMD:
+        name = f"{unit_name(timer)}.timer"
+        return ["systemctl", "--user", "is-enabled", name], unit_path(runtime, name)
+    domain = f"gui/{os.getuid()}/{label_of(timer)}"
+    return ["launchctl", "print", domain], agent_path(runtime, timer)
 
 
 def unit_path(runtime: "Runtime", name: str) -> str:
