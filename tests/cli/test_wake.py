@@ -341,6 +341,28 @@ def test_damaged_schedules_and_notices_are_named_by_the_doctor(home):
     assert "projects/p/notices.json" in found["books"]["detail"]
 
 
+@pytest.mark.parametrize("words", [
+    ("schedule", "install", "--with", "cron"), ("schedule", "remove"), ("schedule", "next"),
+])  # fmt: skip
+def test_a_kind_of_timer_that_is_none_is_named_and_mended_by_hand(home, words):
+    """A hand in the file breaks no doctor either; no command sets a document aside by itself."""
+    path = Path(home.world.layout.schedules(NAME))
+    home.json("schedule", "pause")
+    data = json.loads(path.read_text())
+    data["installed"] = {"timer": "foo", "environment": {}, "at": 0}
+    path.write_text(json.dumps(data))
+    ran = home.run(*words, "--project", NAME, "--json")
+    doctor = {one["check"]: one for one in json.loads(home.run("doctor", "--json").out)}
+
+    assert ran.status == 7
+    error = json.loads(ran.err)["error"]
+    assert error["code"] == "corrupt"
+    assert "installed.timer: 'foo' is not one of cron, systemd, launchd" in error["message"]
+    assert error["hint"].startswith("mend it by hand")
+    assert "installed.timer" in doctor["books"]["detail"]
+    assert not doctor["schedule_timers"]["ok"]
+
+
 def test_a_print_makes_nothing(home):
     before = sorted(str(path) for path in home.folder.rglob("*"))
     made = home.json("schedule", "install", "--with", "cron", "--print")

@@ -9,6 +9,7 @@ from vyane_cli.core.schedules import (
     NAMES,
     Installed,
     Status,
+    With,
     check_schedule,
     completed,
     parse_schedules,
@@ -19,7 +20,7 @@ from vyane_cli.errors import InvalidInputError
 
 
 def test_a_file_is_read_back_with_what_others_wrote_beside_it():
-    data = render_schedules(DEFAULT._replace(installed=Installed("cron", {"PATH": "/bin"}, 1.0)))
+    data = render_schedules(DEFAULT._replace(installed=Installed(With.CRON, {"PATH": "/bin"}, 1.0)))
     data["note"] = "mine"
     data["schedules"]["B"]["note"] = [1]
 
@@ -50,6 +51,9 @@ def test_a_pause_changes_the_status_of_both_and_nothing_else():
         (("schedules", "B", "rrule"), "daily", "schedules.B.rrule"),
         (("installed",), [], "installed"),
         (("installed",), {"environment": {"PATH": 3}}, "installed.environment"),
+        (("installed",), {"timer": "foo", "environment": {}}, "installed.timer: 'foo' is not one"),
+        (("installed",), {"environment": {}}, "installed.timer: None is not one"),
+        (("installed",), {"timer": "cron", "environment": {}, "at": "now"}, "installed.at: 'now'"),
     ],
 )
 def test_a_wrong_key_is_named_by_its_place(path, value, says):

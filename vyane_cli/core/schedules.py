@@ -26,6 +26,14 @@ class Status(StrEnum):
     PAUSED = "PAUSED"
 
 
+class With(StrEnum):
+    """Who fires."""
+
+    CRON = "cron"
+    SYSTEMD = "systemd"
+    LAUNCHD = "launchd"
+
+
 class Plan(NamedTuple):
     """One schedule."""
 
@@ -37,7 +45,7 @@ class Plan(NamedTuple):
 class Installed(NamedTuple):
     """The timers that were made for a project, and what the shell had that made them."""
 
-    timer: str
+    timer: With
     environment: Mapping[str, str]
     at: float
 
@@ -114,7 +122,12 @@ def _parse_installed(data: object) -> Installed | None:
     environment = data["environment"]
     if not all(isinstance(value, str) for value in environment.values()):
         raise ValueError("installed.environment: not an object of texts")
-    return Installed(str(data.get("timer")), environment, float(data.get("at") or 0))
+    timer, at = data.get("timer"), data.get("at", 0)
+    if timer not in tuple(With):
+        raise ValueError(f"installed.timer: {timer!r} is not one of {', '.join(With)}")
+    if isinstance(at, bool) or not isinstance(at, (int, float)):
+        raise ValueError(f"installed.at: {at!r} is not a time in Unix seconds")
+    return Installed(With(timer), environment, float(at))
 
 
 def render_schedules(schedules: Schedules) -> dict[str, Any]:

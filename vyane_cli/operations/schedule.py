@@ -50,7 +50,7 @@ def install(
         files.make_directories(os.path.dirname(wanted[0].log))
         installed = Installed(chosen, recorded(runtime.environ), runtime.clock().at)
         before = _record(runtime, project, known._replace(installed=installed))
-        old = timers.With(before.installed.timer) if before.installed is not None else None
+        old = before.installed.timer if before.installed is not None else None
         try:
             timers.make(runtime, chosen, wanted)
         except VyaneError:

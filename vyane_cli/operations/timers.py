@@ -9,9 +9,9 @@ import plistlib
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
+from vyane_cli.core.schedules import With
 from vyane_cli.core.timers import (
     Timer,
     cron_line,
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 PATIENCE_S = 20.0
-
-
-class With(StrEnum):
-    """Who fires."""
-
-    CRON = "cron"
-    SYSTEMD = "systemd"
-    LAUNCHD = "launchd"
 
 
 PROGRAMS = {With.CRON: "crontab", With.SYSTEMD: "systemctl", With.LAUNCHD: "launchctl"}

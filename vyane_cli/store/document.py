@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 NEWER = "a newer vyane wrote it: upgrade this one"
+BY_HAND = "mend it by hand, or put it back from a copy: `vyane doctor` names every such file"
+"""Nothing mends a document by itself: what it should say is not known."""
 
 
 def load(path: str) -> dict[str, Any] | None:
@@ -25,7 +27,7 @@ def load(path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except IsADirectoryError:
-        raise CorruptStateError(path, "a folder is in its place") from None
+        raise CorruptStateError(path, "a folder is in its place", hint=BY_HAND) from None
     except OSError as error:
         raise StorageError(path, error) from error
     try:
@@ -34,7 +36,7 @@ def load(path: str) -> dict[str, Any] | None:
         raise CorruptStateError(path, str(error), slug="too_new", hint=NEWER) from None
     except codec.LineError as error:
         line, reason = _place(data)
-        raise CorruptStateError(path, reason or str(error), line=line) from None
+        raise CorruptStateError(path, reason or str(error), line=line, hint=BY_HAND) from None
 
 
 def _place(data: bytes) -> tuple[int | None, str]:
@@ -58,7 +60,7 @@ def load_as(path: str, parse: Callable[[Mapping[str, Any]], T], kind: str) -> T 
     try:
         return parse(data)
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptStateError(path, f"not a {kind}: {error}") from None
+        raise CorruptStateError(path, f"not a {kind}: {error}", hint=BY_HAND) from None
 
 
 def save(path: str, value: Mapping[str, Any], root: str, *, durable: bool = True) -> None:

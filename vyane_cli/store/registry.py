@@ -44,13 +44,14 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 def _parse(path: str, raw: object) -> dict[str, Worker]:
     if not isinstance(raw, Mapping):
-        raise CorruptStateError(path, "`workers` is not an object")
+        raise CorruptStateError(path, "`workers` is not an object", hint=document.BY_HAND)
     workers = {}
     for worker_id, data in raw.items():
         try:
             workers[worker_id] = parse_worker(worker_id, data)
         except (TypeError, ValueError) as error:
-            raise CorruptStateError(path, f"worker {worker_id}: {error}") from None
+            reason = f"worker {worker_id}: {error}"
+            raise CorruptStateError(path, reason, hint=document.BY_HAND) from None
     return workers
 
 

@@ -47,7 +47,7 @@ def schedule_timers(subject: Subject) -> Finding:
         if known.installed is None:
             continue
         wanted = timers_of(runtime, project, known)
-        kind = timers.With(known.installed.timer)
+        kind = known.installed.timer
         found.append(f"{project.name} by {kind}")
         if timers.missing(runtime, kind, wanted):
             gone.append(project.name)
