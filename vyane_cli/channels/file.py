@@ -43,6 +43,7 @@ TEXT_MAX = 20_000
 """Characters; of a longer post the beginning is shown, and the whole lies beside the thread."""
 HEAD = 4_000
 FILE_MAX = 16 * 1024 * 1024
+AGAIN = "then `vyane mirror push --again`"
 BUSY_MS, STORAGE_MS = 2_000, 60_000
 
 
@@ -258,7 +259,7 @@ class FileChannel:
                 Verdict.GONE,
                 "unknown-thread",
                 f"{path} is gone",
-                "`vyane unbind` it, or put the file back and `vyane mirror push --again`",
+                f"`vyane unbind` it, or put the file back, {AGAIN}",
             )
         except PermissionError:
             return self._locked(path)
@@ -266,7 +267,9 @@ class FileChannel:
             return self._storage(path, error)
         if len(data) > FILE_MAX:
             detail = f"{path} is over {FILE_MAX // 1024 // 1024} MiB"
-            return Outcome(Verdict.REFUSED, "too-long", detail, "move old lines to another file")
+            return Outcome(
+                Verdict.REFUSED, "too-long", detail, f"move old lines to another file, {AGAIN}"
+            )
         return path, data, parse_thread(data.decode("utf-8", "surrogateescape"))
 
     def _append(self, path: str, data: bytes, unfinished: int, block: str) -> None:
@@ -350,7 +353,7 @@ class FileChannel:
             Verdict.LOCKED,
             "locked",
             f"{path} may not be written",
-            f"chmod u+w {path}, then `vyane mirror push --again`",
+            f"chmod u+w {path}, {AGAIN}",
         )
 
     def _storage(self, path: str, error: OSError) -> Outcome:

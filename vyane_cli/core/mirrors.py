@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vyane_cli.core.conversations import Incoming, Outcome, Part, parse_part, render_part
+from vyane_cli.core.mirroring import NEXT, Step
 
 SEEN_MAX = 500
 """So many messages that were taken in are known by id; a channel shows none again that is older."""
@@ -39,6 +40,8 @@ class Fault(NamedTuple):
     at: float = 0.0
     retry_ms: int = 0
     """With `later`: when it is tried again. All else waits for `--again`, or for other settings."""
+    fingerprint: str = ""
+    """Of the settings under which it was said, where other ones are worth another try."""
 
 
 class ThreadState(NamedTuple):
@@ -92,6 +95,8 @@ class ChannelState(NamedTuple):
     fault: Fault | None = None
     fingerprint: str = ""
     """Of the settings under which `off` was said."""
+    refused: Mapping[str, Fault] = {}
+    """What was asked for, in two words (`open vs-…`), and refused: not asked for again."""
     opening: tuple[str, ...] = ()
     """Sessions whose conversation is being made, or was when a run was killed."""
     memory: Mapping[str, Any] = {}
@@ -113,6 +118,12 @@ def fault_of(outcome: Outcome, at: float) -> Fault:
         at,
         outcome.retry_ms,
     )
+
+
+def holds(outcome: Outcome) -> bool:
+    """Whether what was asked for is not to be asked for again, for now or for good."""
+    step = NEXT[outcome.verdict]
+    return step in (Step.HOLD, Step.LOCK) or (step is Step.WAIT and not outcome.everywhere)
 
 
 def remember(seen: Mapping[str, str], key: str, digest: str) -> dict[str, str]:
@@ -173,6 +184,7 @@ def render_channel(state: ChannelState) -> dict[str, Any]:
     """The stored form of a channel's state."""
     data = state._asdict()
     data["fault"] = state.fault._asdict() if state.fault else None
+    data["refused"] = {what: fault._asdict() for what, fault in state.refused.items()}
     data["opening"] = list(dict.fromkeys(state.opening))
     return data
 
@@ -181,6 +193,8 @@ def parse_channel(data: Mapping[str, Any]) -> ChannelState:
     """A channel's state from its stored form."""
     known = {key: data[key] for key in ChannelState._fields if key in data}
     known["fault"] = parse_fault(known.get("fault"))
+    faults = {str(k): parse_fault(v) for k, v in (known.get("refused") or {}).items()}
+    known["refused"] = {what: fault for what, fault in faults.items() if fault is not None}
     known["opening"] = tuple(str(key) for key in known.get("opening") or ())
     for key in ("memory", "fallbacks", "strangers"):
         known[key] = dict(known.get(key) or {})

@@ -8,9 +8,9 @@ was not kept, and hands on again what was; the keys see to it that nothing comes
 from typing import Any
 
 from vyane_cli.core.bindings import Binding
-from vyane_cli.core.conversations import Incoming, Page, Post, Verdict
+from vyane_cli.core.conversations import Incoming, Outcome, Page, Post, Verdict
 from vyane_cli.core.mirroring import nonce_of
-from vyane_cli.core.mirrors import Item, remember
+from vyane_cli.core.mirrors import Fault, Item, remember
 from vyane_cli.core.narration import show
 from vyane_cli.core.talk import Intent, digest_of, understand
 from vyane_cli.errors import VyaneError
@@ -72,7 +72,9 @@ class _Listener:
     def listen(self) -> None:
         """Hand on what was kept before, then read page by page."""
         self._hand_on()
-        while not self.run.over:
+        if (fault := self.run.refused(f"read {self.binding.generation}")) is not None:
+            self._tell(fault)
+        while fault is None and not self.run.over:
             page = self._read()
             if page is None:
                 break
@@ -97,18 +99,22 @@ class _Listener:
         if outcome.verdict is not Verdict.DONE or outcome.page is None:
             self._failed(outcome)
             return None
+        self.run.note(f"read {self.binding.generation}", outcome)
         if outcome.page.problem != self.run.state.problem:
             self.run.keep(self.run.state._replace(problem=outcome.page.problem))
         if outcome.page.problem:
             self.problems.append(_problem(self.binding, "noted", outcome.page.problem, ""))
         return outcome.page
 
-    def _failed(self, outcome: Any) -> None:
+    def _failed(self, outcome: Outcome) -> None:
         if outcome.verdict is Verdict.GONE:
             self.thread.follow(outcome)
-        self.problems.append(
-            _problem(self.binding, outcome.reason, outcome.detail or outcome.reason, outcome.fix)
-        )
+        self.run.note(f"read {self.binding.generation}", outcome)
+        self._tell(outcome)
+
+    def _tell(self, why: Outcome | Fault) -> None:
+        detail = why.detail or why.reason
+        self.problems.append(_problem(self.binding, why.reason, detail, why.fix))
 
     def _keep(self, page: Page) -> None:
         """The intake and the cursor behind it, in one write."""
@@ -138,8 +144,17 @@ class _Listener:
             if heard.intent in (Intent.MESSAGE, Intent.COMMAND, Intent.NOTE):
                 self.report["taken"] += 1
                 touch(self.runtime, self.binding.id, forced=False)
-                if self.run.channel.capabilities.acknowledge:
-                    self.run.channel.acknowledge(self.binding.conversation, one.id)
+                self._acknowledge(one)
+
+    def _acknowledge(self, one: Incoming) -> None:
+        """A sign at the message. Its loss is no loss, and says nothing of the channel but OFF."""
+        run, what = self.run, f"sign {self.binding.generation}"
+        if not run.channel.capabilities.acknowledge or run.blocked or run.refused(what):
+            return
+        outcome = run.channel.acknowledge(self.binding.conversation, one.id)
+        run.note(what, outcome)
+        if outcome.verdict is Verdict.OFF:
+            run.learn(outcome)
 
     def _items(self, one: Incoming, answer: str) -> list[Item]:
         parts = self.run.channel.plan(Post(show(answer))) if answer else ()

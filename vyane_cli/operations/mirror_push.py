@@ -7,8 +7,9 @@ outbox is shown later, by this run or by another. A crash repeats nothing and lo
 from typing import Any
 
 from vyane_cli.core import bindings as core
-from vyane_cli.core.bindings import Binding, TargetKind
-from vyane_cli.core.conversations import Conversation, Placement, Verdict
+from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
+from vyane_cli.core.conversations import Conversation, Outcome, Placement, Verdict
+from vyane_cli.core.mirrors import Fault
 from vyane_cli.core.narration import (
     MARKS,
 )
@@ -47,6 +48,7 @@ def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
         if again:
             run.again()
         family = read_family(runtime)
+        _forget_refusals(run, family)
         if run.blocked is None:
             report["opened"] = _open_missing(run, family, problems)
         for binding in mirrored_bindings(runtime, name, run.account):
@@ -71,15 +73,16 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
         before = is_wanted(run, family, session, worker)
         if before is None:
             continue
+        if (fault := run.refused(f"open {session.id}")) is not None:
+            problems.append(_not_opened(session.id, fault))
+            continue
         begun = session.id in run.state.opening  # by a run that was killed in the middle of it
         run.keep(run.state._replace(opening=(*run.state.opening, session.id)))
         outcome = open_session(run, session, worker, before=before)
+        run.note(f"open {session.id}", outcome)
         where = outcome.conversation
         if outcome.verdict is not Verdict.DONE or where is None:
-            problems.append(
-                {"session": session.id, "code": outcome.reason, "detail": outcome.detail,
-                 "fix": outcome.fix}
-            )  # fmt: skip
+            problems.append(_not_opened(session.id, outcome))
             continue
         parent = family.workers.get(worker.parent_worker_id or "")
         fresh = _record(runtime, run, session.id, where, parent)
@@ -96,6 +99,19 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
         left = tuple(key for key in run.state.opening if key != session.id)
         run.keep(run.state._replace(opening=left))
     return opened
+
+
+def _not_opened(session: str, why: Outcome | Fault) -> dict[str, Any]:
+    return {"session": session, "code": why.reason, "detail": why.detail, "fix": why.fix}
+
+
+def _forget_refusals(run: Run, family: Family) -> None:
+    """Of sessions that have a conversation by now, and of bindings that are no more."""
+    bound = [
+        one for one in family.bindings.values() if one.conversation[:2] == (run.name, run.account)
+    ]
+    here = {one.target_session for one in bound if one.status is not BindingStatus.ENDED}
+    run.note_only({*(family.logical.keys() - here), *(one.generation for one in bound)})
 
 
 def _record(

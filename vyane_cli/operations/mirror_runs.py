@@ -4,13 +4,13 @@ The lock is held while the channel is spoken to: two runs at once show everythin
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from vyane_cli.core.conversations import Channel, Outcome, Verdict
 from vyane_cli.core.envelopes import Templates
-from vyane_cli.core.mirrors import ChannelState, Fault, fault_of
+from vyane_cli.core.mirrors import ChannelState, Fault, fault_of, holds
 from vyane_cli.core.narration import Verbosity
 from vyane_cli.errors import NotFoundError, VyaneError
 from vyane_cli.operations.channels import configured, open_channel, settings_of
@@ -120,8 +120,31 @@ class Run:
         self.keep(self.state._replace(memory=copy.deepcopy(self.memory)), durable=False)
 
     def again(self) -> None:
-        """Forget why the channel was left alone."""
-        self.keep(self.state._replace(fault=None, fingerprint=""))
+        """Forget why the channel was left alone, and what it refused."""
+        self.keep(self.state._replace(fault=None, fingerprint="", refused={}))
+
+    # ------------------------------------------------------------------ what is not asked again
+
+    def refused(self, what: str) -> Fault | None:
+        """Why this is not asked for now; None when it may be."""
+        fault = self.state.refused.get(what)
+        if fault is None or fault.fingerprint != self.channel.fingerprint:
+            return None
+        over = fault.verdict == Verdict.LATER and fault.retry_ms <= self.runtime.clock().now_ms
+        return None if over else fault
+
+    def note(self, what: str, outcome: Outcome) -> None:
+        """Keep the answer to this, if it was refused; else forget that it once was."""
+        kept = {key: fault for key, fault in self.state.refused.items() if key != what}
+        if holds(outcome):
+            fault = fault_of(outcome, self.runtime.clock().at)
+            kept[what] = fault._replace(fingerprint=self.channel.fingerprint)
+        self.keep(self.state._replace(refused=kept))
+
+    def note_only(self, living: Collection[str]) -> None:
+        """Forget what was refused to those that are no more: of `open vs-…` the second word."""
+        left = {k: fault for k, fault in self.state.refused.items() if k.split()[-1] in living}
+        self.keep(self.state._replace(refused=left))
 
     @property
     def blocked(self) -> Fault | None:

@@ -25,6 +25,7 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
     if state.problem:
         problems.append({"code": "noted", "detail": state.problem, "fix": ""})
     threads = []
+    left = dict(state.refused)
     for binding in book.load(runtime.layout).values():
         if binding.conversation[:2] != (name, "default"):
             continue
@@ -33,6 +34,9 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
         except VyaneError as error:
             problems.append({"code": error.slug, "detail": error.message, "fix": error.hint})
             continue
+        for key in [key for key in left if key.endswith(f" {binding.generation}")]:
+            place = {"session": binding.target_session, "conversation": binding.conversation.id}
+            problems.append({**place, **_problem(left.pop(key))})
         fault = thread.fault if thread is not None else None
         if binding.status is BindingStatus.ENDED and fault is None:
             continue
@@ -51,6 +55,8 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
                 "fix": fault.fix if fault is not None else "",
             }
         )
+    opening = {key: fault for key, fault in left.items() if key.startswith("open ")}
+    problems += [{"session": key[5:], **_problem(fault)} for key, fault in opening.items()]
     return {
         "channel": name,
         "state": state.fault.verdict if state.fault is not None else "ok",

@@ -80,6 +80,12 @@ def conversations(subject: Subject) -> Finding:
         elif open_now:
             held.append(f"{one.conversation.id}: {fault.detail or fault.reason}")
             fix = fix or fault.fix
+    for name in configured(subject.runtime):
+        for fault in mirrors.load_channel(subject.layout, name, "default").refused.values():
+            if fault.verdict != Verdict.LATER:
+                held.append(fault.detail or fault.reason)
+                fix = fix or fault.fix
+    held = list(dict.fromkeys(held))
     if held:
         return Finding(False, some(held, 3), fix or f"see `vyane mirror status`; {AGAIN}")
     detail = f"{waiting} posts wait" if waiting else "nothing waits"
