@@ -39,7 +39,11 @@ def test_mail_opens_a_closed_session_again_and_it_answers(world: World) -> None:
         return [entry["status"] for entry in listed if MAIL in entry["summary"]] == ["consumed"]
 
     wait_until(settled, "the message is consumed", context=lambda: world.vyane("logs", name))
-    row = next(w for w in world.workers() if w["name"] == name)
     wait_until(lambda: "Answered." in world.vyane("logs", name), "its answer is in the log")
-    assert row["transports"] in (["resume"], ["stop"])  # closed again, or about to
+
+    def closed() -> bool:
+        row = next(w for w in world.workers() if w["name"] == name)
+        return bool(row["transports"] == ["resume"])
+
+    wait_until(closed, "it is closed again", context=world.story)
     assert world.lab.processes_left() == []
