@@ -56,17 +56,24 @@ class World(Runtime):
         super().__init__(str(home), {} if environ is None else environ, hosts=hosts)
         self.ahead_ms = 0
         self.wall_ahead_ms = 0
+        self.slept_ms = 0
 
     def clock(self) -> Clock:
         real = super().clock()
         return real._replace(
             now_ms=real.now_ms + self.ahead_ms + self.wall_ahead_ms,
             boot_ms=real.boot_ms + self.ahead_ms,
+            awake_ms=real.awake_ms + self.ahead_ms - self.slept_ms,
         )
 
     def pass_s(self, seconds: float) -> None:
         """Let time go by, on both clocks."""
         self.ahead_ms += int(seconds * 1000)
+
+    def sleep_s(self, seconds: float) -> None:
+        """Suspend the machine: time goes by, and nothing runs."""
+        self.pass_s(seconds)
+        self.slept_ms += int(seconds * 1000)
 
     def send(self, to: str, text: str = "hello", speaker: Speaker = HUMAN, **more: Any) -> str:
         """Store a message; its id."""

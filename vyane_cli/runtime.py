@@ -92,7 +92,12 @@ class Runtime:
 
     def clock(self) -> Clock:
         """One reading of the clocks, for a whole operation."""
-        return Clock(time.time_ns() // 1_000_000, processes.boot_ms(), processes.boot_id())
+        return Clock(
+            time.time_ns() // 1_000_000,
+            processes.boot_ms(),
+            processes.boot_id(),
+            processes.awake_ms(),
+        )
 
     def entropy(self, size: int) -> bytes:
         """Random bytes from the system."""

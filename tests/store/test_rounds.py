@@ -260,6 +260,8 @@ def test_a_member_of_whom_nothing_can_be_told_holds_the_round_up_until_it_was_si
     assert stage.cell() == "E/executing-unknown"
     assert not stage.started
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+    stage.world.wall_ahead_ms += 3_600_000
+    assert stage.cell() == "E/executing-unknown", "a clock that was set ahead is no silence"
     stage.world.pass_s(1501)
     assert stage.cell() == "A/work-and-nobody-works"
 
@@ -569,6 +571,29 @@ def test_a_step_of_the_wall_clock_starts_nothing_twice_and_pauses_nothing(stage,
     assert stage.cell() == "skip/executing"
     assert len(stage.started) == 1
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+
+
+@pytest.mark.parametrize("jump", ["wall clock", "suspend", "two suspends"])
+def test_time_that_nobody_could_work_in_starts_no_second_worker_beside_a_live_one(stage, jump):
+    """The first round after it finds the worker stale; the next ones give it its time."""
+    stage.add()
+    stage.add()
+    stage.wake()
+    stage.world.pass_s(120)
+    if jump == "wall clock":
+        stage.world.wall_ahead_ms += 3_600_000
+    else:
+        stage.world.sleep_s(3600)
+    for _ in range(3):
+        assert stage.cell() == "skip/executing"
+        stage.world.pass_s(60)
+        if jump == "two suspends":
+            stage.world.sleep_s(3600)
+
+    assert len(stage.started) == 1
+    stage.world.pass_s(1500)
+    stage.wake()
+    assert [task for task, _ in stage.started] == ["T1", "T2"], "it is given up in the end"
 
 
 def test_a_worker_without_a_sign_holds_up_the_project_no_longer_than_two_rounds(stage):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
-from vyane_cli.core.workers import TRANSITIONS, WorkerStatus
+from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus
 
 STALE_AFTER_S = 1_500.0
 """Later than `cancels.ORPHANED_S`, in which what is over may come back by itself."""
@@ -32,6 +33,34 @@ class Verdict(NamedTuple):
 
     stale: bool
     rule: str
+
+
+def mark(worker: Worker, sign_s: float, clock: Clock) -> Worker:
+    """The worker as it is found stale, whose last sign was at `sign_s`."""
+    return worker._replace(
+        status=WorkerStatus.STALE,
+        stale_since=sign_s,
+        stale_boot=clock.boot,
+        stale_awake_ms=clock.awake_ms,
+    )
+
+
+def unmark(worker: Worker, status: WorkerStatus) -> Worker:
+    """The worker as it is no more stale."""
+    return worker._replace(status=status, stale_since=None, stale_boot="", stale_awake_ms=0)
+
+
+def is_given_up(worker: Worker, clock: Clock, after_s: float = STALE_AFTER_S) -> bool:
+    """Whether a worker that was found stale has been silent for as long once more.
+
+    The mark rests on the wall clock, which may have been set ahead, and a machine that slept gave
+    nobody the time for a sign; from the mark on only time counts in which the machine was awake.
+    """
+    if worker.status is not WorkerStatus.STALE:
+        return False
+    if worker.stale_boot != clock.boot:
+        return True  # nothing of that boot works any more
+    return clock.awake_ms - worker.stale_awake_ms >= after_s * 1000
 
 
 def decide_stale(signs: Signs, now_s: float, after_s: float = STALE_AFTER_S) -> Verdict:

@@ -155,6 +155,8 @@ class Clock(NamedTuple):
     now_ms: int
     boot_ms: int
     boot: str = ""
+    awake_ms: int = 0
+    """As `boot_ms`, without the time in which the machine slept."""
 
     @property
     def at(self) -> float:

@@ -85,6 +85,9 @@ class Worker(NamedTuple):
     long_running_until: float | None = None
     stale_since: float | None = None
     """The last sign that it had given when it was found stale; a later one ends that."""
+    stale_boot: str = ""
+    """The boot in which it was found stale, and when in the time that the machine was awake."""
+    stale_awake_ms: int = 0
     failure_reason: str | None = None
     cwd: str = ""
     created_at: float = 0.0

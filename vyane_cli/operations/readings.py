@@ -16,7 +16,7 @@ from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.liveness import last_sign
 from vyane_cli.operations.membership import Member, is_at_work, members_of
 from vyane_cli.operations.needs import is_ask, list_needs
-from vyane_cli.operations.stale import stale_after_s
+from vyane_cli.operations.stale import may_be_passed, stale_after_s
 from vyane_cli.store import ledger, registry, schedules
 
 TYPE_CHECKING = False
@@ -68,23 +68,11 @@ def with_lock(seen: Seen, path: str, lock: Lock) -> Seen:
     return seen._replace(inputs=seen.inputs._replace(lock=lock), readings=(*seen.readings, reading))
 
 
-def marked_stale(runtime: "Runtime") -> frozenset[str]:
-    """The workers that were found without a sign before; a clock that was set ahead marks none.
-
-    One that is marked by this very round still counts as at work: it has until the next one.
-    """
-    try:
-        workers = registry.Registry(runtime.layout).listing()
-    except VyaneError:
-        return frozenset()
-    return frozenset(one.id for one in workers if one.status is WorkerStatus.STALE)
-
-
-def read_project(runtime: "Runtime", project: Project, seen: Seen, stale: frozenset[str]) -> Seen:
-    """The queue, who works, and the goal, in this order. `stale`: who was so before this round."""
+def read_project(runtime: "Runtime", project: Project, seen: Seen) -> Seen:
+    """The queue, who works, and the goal, in this order."""
     books = ledger.read(runtime.layout, project.name)
     queue, read_queue = _queue(runtime, books)
-    executing, read_members = _executing(runtime, project, stale)
+    executing, read_members = _executing(runtime, project)
     judgement = judge(books)
     main, read_main = _main(runtime, project)
     sources = Sources.READABLE if books.read else Sources.UNREADABLE
@@ -133,9 +121,7 @@ def _queue(runtime: "Runtime", books: Books) -> tuple[Queue, Reading]:
     return value, Reading("queue", path, value, (said or "no task") + waits)
 
 
-def _executing(
-    runtime: "Runtime", project: Project, stale: frozenset[str]
-) -> tuple[Executing, Reading]:
+def _executing(runtime: "Runtime", project: Project) -> tuple[Executing, Reading]:
     """Whether another worker of the project works; the one that runs this round does not count."""
     path = runtime.layout.registry
     me = whoami(runtime)
@@ -144,7 +130,7 @@ def _executing(
         working, unknown = [], []
         for one in others:
             at_work = is_at_work(runtime, one)
-            if at_work and not (one.worker.status is WorkerStatus.STALE and one.worker.id in stale):
+            if at_work and not may_be_passed(runtime, one.worker):
                 working.append(one.worker.name)
             elif at_work is None and not _silent(runtime, one):
                 unknown.append(one.worker.name)
@@ -160,6 +146,8 @@ def _executing(
 
 def _silent(runtime: "Runtime", member: Member) -> bool:
     """Whether one of which nothing can be told has given no sign for long: it does not work."""
+    if member.worker.status is WorkerStatus.STALE:
+        return may_be_passed(runtime, member.worker)
     sign_s = last_sign(runtime, member.worker, member.seen)
     return runtime.clock().at - sign_s >= stale_after_s(runtime)
 

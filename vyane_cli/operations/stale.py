@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Mailbox, takeover_of
-from vyane_cli.core.staleness import Signs, decide_stale
+from vyane_cli.core.staleness import Signs, decide_stale, is_given_up, mark, unmark
 from vyane_cli.core.workers import Worker, WorkerStatus, check_transition, is_stale, shown_status
 from vyane_cli.errors import CorruptStateError, InvalidInputError
 from vyane_cli.operations.boxes import boxes_of
@@ -79,13 +79,21 @@ def stale_after_s(runtime: "Runtime") -> float:
     return seconds
 
 
+def may_be_passed(runtime: "Runtime", worker: Worker) -> bool:
+    """Whether a worker was silent for so long that the project goes on without it.
+
+    False for one that is marked by this very round, however late its clock says that it is.
+    """
+    return is_given_up(worker, runtime.clock(), stale_after_s(runtime))
+
+
 def _moves(runtime: "Runtime", clock: "Clock") -> list[Worker]:
     """The workers whose record has to change, as it shall be."""
     after_s = stale_after_s(runtime)
     moved = []
     for worker in registry.Registry(runtime.layout).listing():
         try:
-            after = None if worker.final else _move(runtime, worker, clock.at, after_s)
+            after = None if worker.final else _move(runtime, worker, clock, after_s)
         except CorruptStateError:
             continue  # `doctor` names it
         if after is not None:
@@ -93,7 +101,8 @@ def _moves(runtime: "Runtime", clock: "Clock") -> list[Worker]:
     return moved
 
 
-def _move(runtime: "Runtime", worker: Worker, now_s: float, after_s: float) -> Worker | None:
+def _move(runtime: "Runtime", worker: Worker, clock: "Clock", after_s: float) -> Worker | None:
+    now_s = clock.at
     seen = look(runtime, worker)
     sign_s = last_sign(runtime, worker, seen)
     shown = shown_status(worker, seen.liveness, sign_s)
@@ -101,7 +110,7 @@ def _move(runtime: "Runtime", worker: Worker, now_s: float, after_s: float) -> W
         if shown is WorkerStatus.STALE and is_stale(worker, sign_s):
             return None
         back = WorkerStatus.IDLE if shown is WorkerStatus.STALE else shown  # it cannot be told
-        return worker._replace(status=check_transition(worker.status, back), stale_since=None)
+        return unmark(worker, check_transition(worker.status, back))
     signs = Signs(
         shown,
         seen.liveness,
@@ -117,7 +126,8 @@ def _move(runtime: "Runtime", worker: Worker, now_s: float, after_s: float) -> W
     signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)
     if not decide_stale(signs, now_s, after_s).stale:
         return None
-    return worker._replace(status=check_transition(shown, WorkerStatus.STALE), stale_since=sign_s)
+    check_transition(shown, WorkerStatus.STALE)
+    return mark(worker, sign_s, clock)
 
 
 def _boxes(runtime: "Runtime", worker: Worker) -> list[Mailbox]:

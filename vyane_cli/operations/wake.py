@@ -25,7 +25,7 @@ from vyane_cli.operations.maintenance import keep_house
 from vyane_cli.operations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_all
-from vyane_cli.operations.readings import Seen, marked_stale, read_project, read_schedule, with_lock
+from vyane_cli.operations.readings import Seen, read_project, read_schedule, with_lock
 from vyane_cli.operations.schedule import set_status, vyane_path
 from vyane_cli.store import journal, locks, schedules
 
@@ -119,10 +119,9 @@ def _is_locked(path: str) -> bool:
 def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
     """The round of the one that holds the domain."""
     _complete_environment(runtime, project)
-    stale = marked_stale(runtime)
     if not made.dry_run:
         made = made._replace(maintenance=keep_house(runtime, project))
-    seen = read_project(runtime, project, made.seen, stale)
+    seen = read_project(runtime, project, made.seen)
     made = made._replace(seen=seen, verdict=decide_round(seen.inputs))
     if made.dry_run:
         if made.verdict.action is Action.DISPATCH and seen.books is not None:

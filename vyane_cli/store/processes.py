@@ -30,6 +30,11 @@ def boot_ms() -> int:
     return time.clock_gettime_ns(clock) // 1_000_000
 
 
+def awake_ms() -> int:
+    """Milliseconds since boot in which the machine was awake: nobody works while it sleeps."""
+    return time.monotonic_ns() // 1_000_000
+
+
 def identify(pid: int) -> Process | None:
     """The process that has this pid now; None when there is none or it may not be looked at."""
     start = _start(pid)
