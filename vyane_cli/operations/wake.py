@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
+LOOK_S = 0.05
+"""For so long a round waits for the domain: a dry run or `vyane status` has it for a moment."""
+
+
 class Round(NamedTuple):
     """One round: where it landed, why, and what it did."""
 
@@ -96,7 +100,7 @@ def wake(runtime: "Runtime", project: Project, schedule: str, *, dry_run: bool) 
         if held is Lock.HELD:
             return made._replace(verdict=decide_round(made.seen.inputs))
         return _alone(runtime, project, made)
-    lock = locks.take_now(path)
+    lock = locks.take_soon(path, LOOK_S)
     if lock is None:
         made = made._replace(seen=with_lock(made.seen, path, Lock.HELD))
         return made._replace(verdict=decide_round(made.seen.inputs))
@@ -107,7 +111,7 @@ def wake(runtime: "Runtime", project: Project, schedule: str, *, dry_run: bool) 
 
 
 def _is_locked(path: str) -> bool:
-    """Whether a round is at work; nothing is made, and no round is kept out."""
+    """Whether a round is at work. Nothing is made; a round that comes in between waits for us."""
     lock = locks.take_now(path) if os.path.exists(path) else path
     if lock is None:
         return True

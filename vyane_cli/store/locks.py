@@ -117,6 +117,14 @@ def take_now(path: str) -> object | None:
     return fd
 
 
+def take_soon(path: str, patience_s: float) -> object | None:
+    """The same, but whoever has it only for a moment is waited for; None when it takes longer."""
+    try:
+        return _take(path, Deadline(patience_s))
+    except LockTimeoutError:
+        return None
+
+
 def give_back(lock: object) -> None:
     """Give up a lock of `take_now`. The file stays."""
     _release(lock)
