@@ -5,7 +5,7 @@ when one dies. Everything else is the real thing: files, locks, rounds, ticks.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.projects import Project
 from vyane_cli.core.tasks import Ledger, Task
+from vyane_cli.errors import CorruptStateError
 from vyane_cli.hosts import generic
 from vyane_cli.operations import claims as claiming
 from vyane_cli.operations import spawn as spawning
@@ -149,11 +150,7 @@ class Scene:
         """What the launcher of a worker without hooks does first."""
         found = launches.load(self.layout, worker)
         assert found is not None
-        task = next(
-            c.task for t in claims.listing(self.layout, NAME)
-            if (c := claims.load(self.layout, NAME, t)) is not None and c.worker == worker
-        )  # fmt: skip
-        self.started.append((task, worker))
+        self.started.append((self._task_of(worker), worker))
         if not self.registers:
             return
         launch = found._replace(launcher=self.table.start(), process=self.table.start())
@@ -165,6 +162,14 @@ class Scene:
             process=launch.process, worker=worker,
         )  # fmt: skip
         tick(self.world, call, generic, lambda reply: None, locks.Deadline(10), rerun=True)
+
+    def _task_of(self, worker: str) -> str:
+        for task in claims.listing(self.layout, NAME):
+            with suppress(CorruptStateError):
+                claim = claims.load(self.layout, NAME, task)
+                if claim is not None and claim.worker == worker:
+                    return task
+        raise AssertionError(f"no claim names {worker}")
 
     def end(self, worker: str, status: int = 0) -> None:
         """The program of a worker ends, and its launcher says so."""

@@ -307,6 +307,21 @@ def test_a_round_beside_another_ends_at_once(stage):
     assert stage.cell() == "A/work-and-nobody-works"
 
 
+def test_a_look_at_what_a_round_would_do_keeps_no_round_out(stage, monkeypatch):
+    """It has the domain for a moment, and a round that comes in it waits that long."""
+    stage.add()
+    looker = locks.take_now(stage.layout.domain(NAME))
+    real = locks._wait
+
+    def wait(fd, path, deadline):
+        locks.give_back(looker)
+        real(fd, path, deadline)
+
+    monkeypatch.setattr(locks, "_wait", wait)
+
+    assert stage.cell() == "A/work-and-nobody-works"
+
+
 def test_a_dry_run_changes_no_byte(stage):
     stage.add()
     before = project_bytes(stage)
@@ -505,6 +520,25 @@ def test_a_running_task_whose_worker_died_is_taken_up_again(stage):
     assert stage.cell() == "A/work-and-nobody-works"
     assert [task for task, _ in stage.started] == ["T1", "T1"]
     assert Path(stage.layout.tasks(NAME)).read_bytes() == before
+
+
+def test_a_claim_that_cannot_be_read_holds_its_task_and_calls_the_person_once(stage):
+    stage.add()
+    stage.add()
+    path = Path(stage.layout.claim(NAME, "T1"))
+    path.parent.mkdir()
+    path.write_text("{")
+    stage.wake()
+    stage.wake()
+
+    assert [task for task, _ in stage.started] == ["T2"], "the others go on"
+    assert stage.needs() == [f"claim:{path}"]
+    page = Path(stage.layout("queue", "NEED-USER.md")).read_text()
+    assert f"remove {path}" in page
+    stage.crash(stage.started[0][1])
+    path.unlink()
+    stage.wake()
+    assert stage.started[-1][0] == "T1"
 
 
 def test_a_running_task_that_no_known_worker_runs_is_not_started_a_second_time(stage):

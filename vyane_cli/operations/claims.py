@@ -91,6 +91,17 @@ def held_tasks(runtime: Runtime, project: str) -> frozenset[str]:
     return _split(runtime, project)[0]
 
 
+def damaged(runtime: Runtime, project: str) -> list[CorruptStateError]:
+    """The claims that cannot be read: each holds its task until somebody mends it."""
+    found = []
+    for task in claims.listing(runtime.layout, project):
+        try:
+            claims.load(runtime.layout, project, task)
+        except CorruptStateError as error:
+            found.append(error)
+    return found
+
+
 def _split(runtime: Runtime, project: str) -> tuple[frozenset[str], list[Claim]]:
     """The tasks that are held, and the claims that are over."""
     held, over = set(), []
@@ -99,7 +110,7 @@ def _split(runtime: Runtime, project: str) -> tuple[frozenset[str], list[Claim]]
         try:
             claim = claims.load(runtime.layout, project, task)
         except CorruptStateError:
-            held.add(task)  # no licence for a second start; `doctor` names the file
+            held.add(task)  # no licence for a second start; maintenance calls the person
             continue
         if claim is None:
             continue

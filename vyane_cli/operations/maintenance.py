@@ -9,10 +9,12 @@ from typing import Any
 
 from vyane_cli.core.projects import Project
 from vyane_cli.operations.bindings_sweep import sweep as end_bindings
+from vyane_cli.operations.claims import damaged
 from vyane_cli.operations.claims import sweep as sweep_claims
 from vyane_cli.operations.expire import all_boxes, expire
 from vyane_cli.operations.gc import GRACE_S, archive_settled, settle_lost_children
 from vyane_cli.operations.mirror_rounds import take_in
+from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.notify import notify
 from vyane_cli.operations.orphans import mark_orphans
 from vyane_cli.operations.stale import mark_stale
@@ -34,6 +36,7 @@ def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
         "orphans": sweep.guarded("registry", mark_orphans),
         "expired": sweep.guarded("registry", expire),
         "claims": sweep.guarded(project.name, _free_claims, project),
+        "damaged_claims": sweep.guarded(project.name, _call_for_claims, project),
         "unbound": sweep.guarded("bindings", _end_bindings),
         "taken_in": sweep.guarded("mirror", _take_in),
         "archived": sum(
@@ -65,3 +68,13 @@ def _free_claims(sweep: Sweep, project: Project) -> int:
     with sweep.runtime.held((Kind.LEDGER, project.name)):
         before = claims.listing(sweep.layout, project.name)
         return len(before) - len(sweep_claims(sweep.runtime, project.name))
+
+
+def _call_for_claims(sweep: Sweep, project: Project) -> int:
+    """A claim that cannot be read holds its task: the person is called once for each."""
+    found = damaged(sweep.runtime, project.name)
+    for error in found:
+        text = f"a claim cannot be read, and its task is not started until then: {error.message}"
+        ask = f"when nobody works on that task: remove {error.path}"
+        call_person(sweep.runtime, f"claim:{error.path}", text, project=project.name, ask=ask)
+    return len(found)
