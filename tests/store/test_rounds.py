@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.projects import NAME, Scene, scene
+from vyane_cli.core.rounds import MATRIX
 from vyane_cli.core.schedules import Status
+from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.operations.feedback import ASKS
 from vyane_cli.operations.needs import ask_person
 from vyane_cli.operations.schedule import set_status
-from vyane_cli.store import inbox, locks, registry, schedules
+from vyane_cli.store import inbox, locks, needs, registry, schedules
 
 
 @pytest.fixture
@@ -173,6 +176,95 @@ def test_an_open_goal_without_work_is_told_to_the_main_worker_once(stage):
     assert [one["rounds"] for one in stage.log("gaps.jsonl")] == [1, 2, 3]
     stage.accept("tests")
     assert stage.wake().done["message_id"], "another gap is told"
+
+
+def test_a_gap_that_comes_back_after_work_is_told_anew_and_counted_anew(stage):
+    """Work that came and went between two rounds ends it too: no round has to have seen that."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    told = []
+    for seen in (True, False, True, False):
+        made = stage.wake()
+        told.append((made.done["message_id"], made.done["rounds"]))
+        stage.world.pass_s(60)
+        task = stage.add()
+        if seen:
+            worker = stage.wake().done["worker"]
+            stage.report(task, "running", worker)
+            stage.report(task, "done", worker)
+            stage.end(worker)
+        else:
+            stage.report(task, "done")
+        stage.world.pass_s(1800)
+
+    assert len({message for message, _ in told}) == 4
+    assert {rounds for _, rounds in told} == {1}
+    assert not [key for key in stage.needs() if key.startswith("gap:")]
+
+
+def test_a_question_between_two_gaps_makes_them_two(stage):
+    """The ledger did not move: that the round had something else to do ends the gap."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    first = stage.wake().done["message_id"]
+    ask_person(stage.world, "the shop is closed", "open it", project=NAME)
+    assert stage.cell() == "C/only-blocked-is-left"
+    stage.resolve("N1")
+    set_status(stage.world, NAME, Status.ACTIVE)
+    stage.world.pass_s(60)
+
+    again = stage.wake()
+    assert (again.verdict.cell, again.done["rounds"]) == ("B", 1)
+    assert again.done["message_id"] not in (None, first)
+
+
+def test_what_cannot_be_told_in_between_makes_no_other_gap(stage):
+    """A file that is damaged now and then: each of the two is told once."""
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    path = Path(stage.layout.taskgraph(NAME))
+    good = path.read_text()
+    made = []
+    for text in (good, "{", good, "{", good):
+        path.write_text(text)
+        made.append(stage.wake())
+
+    assert [str(one.verdict.cell) for one in made] == ["B", "E", "B", "E", "B"]
+    assert [bool(one.done["message_id"]) for one in made] == [True, True, False, False, False]
+    assert [one.done["rounds"] for one in made] == [1, 1, 2, 2, 3]
+
+
+def test_work_behind_a_blocked_task_says_why_and_what_lets_it_go_on(stage):
+    stage.add("first")
+    stage.add("second", after=("T1",))
+    stage.report("T1", "blocked", reason="no key")
+    stage.wake()
+
+    (entry,) = needs.listing(stage.layout)
+    assert "T1 (first) is blocked: no key" in entry["text"]
+    assert "T2 comes after T1" in entry["text"]
+    assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
+
+
+def test_each_reason_of_cell_e_has_the_sentence_that_is_needed():
+    assert set(ASKS) == {row.reason for row in MATRIX if row.cell == "E"}
+
+
+def test_a_main_worker_that_ended_is_not_one_that_was_never_declared(stage):
+    stage.add()
+    with stage.world.held((locks.Kind.REGISTRY, "")):
+        book = registry.Registry(stage.layout)
+        ended = book.workers[stage.main.worker]._replace(status=WorkerStatus.KILLED)
+        book.put(ended)
+        book.save()
+
+    assert stage.cell() == "E/main-ended"
+    (entry,) = needs.listing(stage.layout)
+    assert entry["key"].startswith("main_ended:")
+    assert "`vyane project edit p --main WORKER`" in entry["ask"]
 
 
 @pytest.mark.parametrize("name", ["tasks.json", "taskgraph.json", "goal.json"])
@@ -405,6 +497,7 @@ def test_a_worker_that_does_not_register_keeps_its_task_and_calls_the_person(sta
     assert made.done["outcome"] == "not-registered"
     (key,) = stage.needs()
     assert key.startswith("start:p:T1:")
+    assert "tries again by itself" in needs.listing(stage.layout)[0]["ask"]
     lock = locks.take_now(stage.layout.domain(NAME))
     assert lock is not None, "the domain is free again"
     locks.give_back(lock)

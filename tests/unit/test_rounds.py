@@ -49,6 +49,7 @@ def expected(seen: Inputs) -> tuple[Cell, str]:
         "schedule-unreadable": seen.schedule is Schedule.UNKNOWN,
         "unreadable": seen.sources is Sources.UNREADABLE,
         "main-not-declared": seen.main is Main.NONE,
+        "main-ended": seen.main is Main.ENDED,
         "executing-unknown": seen.executing is Executing.UNKNOWN,
     }
     for reason, true in unsure.items():
@@ -99,6 +100,7 @@ def test_only_a_starts_a_worker_and_only_c_and_d_pause():
     [
         {"sources": Sources.UNREADABLE},
         {"main": Main.NONE},
+        {"main": Main.ENDED},
         {"executing": Executing.UNKNOWN},
         {"schedule": Schedule.UNKNOWN},
         {"goal": GoalState.UNKNOWN},

@@ -40,6 +40,7 @@ class Main(StrEnum):
 
     DECLARED = "declared"
     NONE = "none"
+    ENDED = "ended"  # it was declared, and is there no more
 
 
 class Queue(StrEnum):
@@ -142,7 +143,9 @@ MATRIX: tuple[Row, ...] = (
     Row(Cell.E, "unreadable",           {"sources": (Sources.UNREADABLE,)},
         "A file that decides is damaged, or of a later version."),
     Row(Cell.E, "main-not-declared",    {"main": (Main.NONE,)},
-        "The project has no main worker, or it has ended."),
+        "The project has no main worker."),
+    Row(Cell.E, "main-ended",           {"main": (Main.ENDED,)},
+        "The main worker of the project has ended."),
     Row(Cell.E, "executing-unknown",    {"executing": (Executing.UNKNOWN,)},
         "Whether a worker of the project works cannot be told."),
     Row(Cell.E, "goal-unknown",         {},

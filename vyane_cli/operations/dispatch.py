@@ -17,7 +17,7 @@ from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import in_order, startable, waiting_for
 from vyane_cli.core.runtimes import find_runtime
 from vyane_cli.core.spawning import PROMPT_MAX_BYTES, Order, check_order
-from vyane_cli.core.starts import End, Refusal, Start, ask_again, fate_of
+from vyane_cli.core.starts import AGAIN, Again, End, Refusal, Start, ask_again, fate_of
 from vyane_cli.core.tasks import Task, TaskStatus
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 NOTHING = "nothing-can-start"
 LOOK = "look at `vyane logs {}`, then resolve this to let it start"
+BY_ITSELF = (
+    "nothing yet: a round tries again by itself when it is gone, as often as `wake.attempts` "
+    "allows; `vyane logs {}` shows what is known"
+)
 TEXT_MAX = PROMPT_MAX_BYTES - 8 * 1024
 
 
@@ -212,8 +216,10 @@ def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worke
 
 def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:
     text = f"the worker {worker.name} for {task.id} was not started: {why}"
-    key, ask = key_of(project, task, worker.id), LOOK.format(worker.id)
-    call_person(runtime, key, text, project=project.name, ask=ask)
+    known = registry.Registry(runtime.layout).workers.get(worker.id)
+    counted = AGAIN[fate_of(_end(runtime, known))] is Again.COUNTED
+    ask = (BY_ITSELF if counted else LOOK).format(worker.id)
+    call_person(runtime, key_of(project, task, worker.id), text, project=project.name, ask=ask)
 
 
 def call_for_stuck(
@@ -243,14 +249,22 @@ def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None
     """Work that nobody can start is not no work: the person is called once for each such state."""
     assert books.ledger is not None
     assert books.graph is not None
-    lines = []
+    lines, stops = [], []
     for task in books.ledger.tasks:
         if task.status is TaskStatus.PENDING:
             waits = waiting_for(books.ledger, books.graph, task)
             lines.append(f"{task.id} comes after {', '.join(waits)}" if waits else task.id)
+        elif task.status is TaskStatus.BLOCKED:
+            stops.append(task)
+            lines.append(f"{task.id} ({task.title}) is blocked: {task.reason}")
         elif task.status is TaskStatus.RUNNING:
             lines.append(f"{task.id} is running, and no worker is known that runs it")
     text = f"there is work that cannot start: {'; '.join(lines)}"
     key = f"waiting:{project.name}:{digest_of(*lines)}"
     ask = f"see `vyane task list --project {project.name}`"
+    if stops:
+        ask = (
+            "when it can go on: "
+            f"`vyane task report {stops[0].id} --project {project.name} --state pending`"
+        )
     call_person(runtime, key, text, project=project.name, ask=ask)

@@ -1,5 +1,6 @@
 """Feedback: what a round says when it starts nobody: the gap to the main worker, or a call."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vyane_cli.core.books import Books
@@ -12,6 +13,7 @@ from vyane_cli.core.queue import blocked
 from vyane_cli.core.rounds import Cell, Verdict
 from vyane_cli.core.tasks import Task
 from vyane_cli.core.workers import Worker
+from vyane_cli.errors import VyaneError
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.readings import Seen
@@ -22,6 +24,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
+OVER = "over"
+"""The reason of the note that ends all gaps before it."""
+
+ASKS: Mapping[str, str] = {
+    "schedule-unreadable": "mend that file by hand; without it A and B run every 30 minutes",
+    "unreadable": "mend by hand what is named here: nothing writes it until then",
+    "main-not-declared": "`vyane project edit {project} --main WORKER`",
+    "main-ended": "`vyane project edit {project} --main WORKER`, with one that has not ended",
+    "executing-unknown": "see by `vyane workers` whether it works; `vyane cancel NAME` ends one",
+    "goal-unknown": "`vyane goal set TITLE --accept NAME --project {project}`, or add tasks",
+}
+"""The one sentence that is needed, by the reason of cell E."""
+
 PATIENCE = 3
 """After so many rounds with the same gap the main worker alone will not close it."""
 
@@ -30,15 +45,19 @@ def feed_back(runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen
     """Cells B and E: write the gap down, tell the main worker once, call the person if need be.
 
     Nothing is started, queued or paused. The note is the commit point: after a kill before it the
-    next round sends the same message, which is stored already.
+    next round sends the same message, which is stored already. A gap is the same one until a task
+    changes, or a round has something else to do: then it is told anew.
     """
     assert seen.judgement is not None
     left = tuple(name for one in seen.judgement.evidence for name in one.items)
     why = _why(verdict, seen)
     digest = digest_of(project.name, verdict.reason, *left, *why)
+    ledger = seen.books.ledger if seen.books is not None and verdict.cell is Cell.B else None
+    revision = ledger.revision if ledger is not None else None
     history = _history(runtime, project)
-    again = bool(history) and history[-1].get("digest") == digest
-    rounds = int(history[-1].get("rounds") or 1) + 1 if again else 1
+    last = _last(history, verdict.reason)
+    again = last.get("digest") == digest and last.get("revision") == revision
+    rounds = int(last.get("rounds") or 1) + 1 if again else 1
     message_id = ""
     if seen.main is not None and not again:
         since = float(history[-1]["at"]) if history else project.created_at
@@ -50,8 +69,9 @@ def feed_back(runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen
         "left": list(left),
         "why": list(why),
         "digest": digest,
+        "revision": revision,
         "rounds": rounds,
-        "message_id": message_id or (history[-1].get("message_id") if again else None),
+        "message_id": message_id or (last.get("message_id") if again else None),
     }
     _keep(runtime, project, record, again=again)
     return {
@@ -71,6 +91,7 @@ def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
         "schedule-unreadable": ("schedule",),
         "unreadable": ("sources",),
         "main-not-declared": ("main",),
+        "main-ended": ("main",),
         "executing-unknown": ("executing",),
     }.get(verdict.reason)
     if names is not None:
@@ -83,6 +104,26 @@ def _history(runtime: "Runtime", project: Project) -> list[dict[str, Any]]:
     """The notes so far."""
     lines = journal.read(runtime.layout.gaps(project.name))
     return [dict(line.record) for line in lines if line.record is not None]
+
+
+def _last(history: Sequence[dict[str, Any]], reason: str) -> dict[str, Any]:
+    """The last note of this reason in the present stretch of gaps; empty when there is none."""
+    for note in history[::-1]:
+        if note.get("reason") == OVER:
+            break
+        if note.get("reason") == reason:
+            return note
+    return {}
+
+
+def end_gaps(runtime: "Runtime", project: Project) -> None:
+    """A round has something to do: a gap that comes back after it is another one."""
+    try:
+        history = _history(runtime, project)
+        if history and history[-1].get("reason") != OVER:
+            _keep(runtime, project, {"at": runtime.clock().at, "reason": OVER}, again=False)
+    except VyaneError:
+        return  # a round that has to tell of a gap says so
 
 
 def _keep(runtime: "Runtime", project: Project, record: dict[str, Any], *, again: bool) -> None:
@@ -146,7 +187,9 @@ def _call(
     if verdict.cell is Cell.E:
         code = verdict.reason.replace("-", "_")
         text = f"a round cannot tell how the project stands ({code}): {'; '.join(why)}"
-        return call_person(runtime, f"{code}:{name}:{digest_of(*why)}", text, project=name)
+        ask = ASKS[verdict.reason].format(project=name)
+        key = f"{code}:{name}:{digest_of(*why)}"
+        return call_person(runtime, key, text, project=name, ask=ask)
     said = ", ".join(left) or "?"
     main = seen.main
     if main is not None and look(runtime, main).liveness is Liveness.EXITED:
@@ -154,7 +197,7 @@ def _call(
         ask = "start the main worker again, or add tasks"
         return call_person(runtime, f"main_exited:{name}:{main.id}", text, project=name, ask=ask)
     if rounds >= PATIENCE:
-        text = f"the goal is open and nothing is queued for {PATIENCE} rounds; left: {said}"
+        text = f"the goal is open, and {PATIENCE} rounds found nothing queued; left: {said}"
         ask = "add tasks, or talk to the main worker"
         return call_person(runtime, f"gap:{name}:{digest_of(*left)}", text, project=name, ask=ask)
     return False

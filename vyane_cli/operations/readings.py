@@ -83,7 +83,7 @@ def read_project(runtime: "Runtime", project: Project, seen: Seen) -> Seen:
     return Seen(
         seen.inputs._replace(
             sources=sources,
-            main=Main.NONE if main is None else Main.DECLARED,
+            main=Main(read_main.value),
             queue=queue,
             executing=executing,
             goal=judgement.state,
@@ -167,7 +167,7 @@ def _main(runtime: "Runtime", project: Project) -> tuple[Worker | None, Reading]
         return None, Reading("main", path, Main.NONE, error.message)
     if worker is None or worker.final:
         ended = f"{worker.name} has ended ({worker.status})" if worker else "it is on no record"
-        return None, Reading("main", path, Main.NONE, ended)
+        return None, Reading("main", path, Main.ENDED, ended)
     return worker, Reading("main", path, Main.DECLARED, worker.name)
 
 

@@ -20,7 +20,7 @@ from vyane_cli.operations.dispatch import (
     dispatch,
     preview,
 )
-from vyane_cli.operations.feedback import call_for_blocked, feed_back
+from vyane_cli.operations.feedback import call_for_blocked, end_gaps, feed_back
 from vyane_cli.operations.maintenance import keep_house
 from vyane_cli.operations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
@@ -155,6 +155,8 @@ def _complete_environment(runtime: "Runtime", project: Project) -> None:
 def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
     """The action of the cell. One dispatch at most; E never pauses."""
     seen = made.seen
+    if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
+        end_gaps(runtime, project)
     match made.verdict.action:
         case Action.NOTHING:
             return {}
