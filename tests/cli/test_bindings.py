@@ -1,6 +1,7 @@
 """`vyane bind`, `unbind`, `bindings`, `route` and `mirror`: arguments, exit codes, documents."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,32 @@ def test_a_binding_is_listed_resolved_touched_and_ended(channel, run):  # noqa: 
     assert (ended[0]["end_reason"], ended[0]["status"]) == ("x", "ending")
     assert run("bindings", "resolve", *FILE, "--conversation", "notes")[0] == 3
     assert [e["kind"] for e in channel.events()][-2:] == ["BindingChanged"] * 2
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ((), "ends .* unless something happens$"),
+        (("--ttl", "60s"), "ends .*, whatever happens$"),
+        (("--ttl", "2d"), "ends .* unless something happens, and .* in any case$"),
+        (("--idle", "0", "--max-age", "1h"), "ends .*, whatever happens$"),
+        (("--idle", "0"), ""),
+    ],
+)
+def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run):  # noqa: F811
+    code, out, _ = run("bind", "project", *FILE, "--conversation", "notes", *words)
+
+    ends = [line for line in out.splitlines() if line.startswith("ends ")]
+    assert (code, len(ends)) == (0, 1 if said else 0)
+    assert all(re.match(said, line) for line in ends)
+
+
+def test_a_message_to_a_channel_s_name_says_that_nothing_shows_it(channel, run):  # noqa: F811
+    code, out, _ = run("send", "channel:deploy", "hi")
+
+    assert code == 0
+    assert "nothing shows it: `vyane inbox channel:deploy` reads it" in out.replace("\n", " ")
+    assert "hi" in run("inbox", "channel:deploy")[1]
 
 
 def test_a_list_takes_the_whole_key_and_no_beginning_of_it(channel, run):  # noqa: F811

@@ -75,12 +75,21 @@ def command(
     def human(screen: Screen) -> None:
         screen.say(f"bound {bound.id}: {shown(bound)} ↔ {bound.target_session}")
         if bound.expires_at is not None:
-            screen.say(f"ends {clock_time(bound.expires_at)} unless something happens", "dim")
+            screen.say(_ends(bound), "dim")
         if not ready:
             name = safe(bound.conversation.channel)
             screen.say(f"nothing is sent yet: add [channels.{name}] to config.toml", "yellow")
 
     state.show({**render_binding(bound), "deliverable": ready}, human)
+
+
+def _ends(bound: Binding) -> str:
+    """When it ends, and whether activity puts that off."""
+    first, latest = bound.expires_at or 0.0, bound.latest_at
+    if latest == first:
+        return f"ends {clock_time(first)}, whatever happens"
+    last = f", and {clock_time(latest)} in any case" if latest is not None else ""
+    return f"ends {clock_time(first)} unless something happens{last}"
 
 
 def window_s(field: str, text: str) -> float | None:

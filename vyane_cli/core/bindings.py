@@ -95,14 +95,16 @@ class Binding(NamedTuple):
     @property
     def expires_at(self) -> float | None:
         """The earliest of its ends; None: never."""
-        ends = []
-        if self.idle_timeout_s:
-            ends.append(self.last_activity_at + self.idle_timeout_s)
-        if self.max_age_s:
-            ends.append(self.bound_at + self.max_age_s)
-        if self.deadline_at is not None:
-            ends.append(self.deadline_at)
-        return min(ends, default=None)
+        idle = [self.last_activity_at + self.idle_timeout_s] if self.idle_timeout_s else []
+        last = [self.latest_at] if self.latest_at is not None else []
+        return min(idle + last, default=None)
+
+    @property
+    def latest_at(self) -> float | None:
+        """The earliest of the ends that no activity moves; None: it has none."""
+        age = [self.bound_at + self.max_age_s] if self.max_age_s else []
+        deadline = [self.deadline_at] if self.deadline_at is not None else []
+        return min(age + deadline, default=None)
 
     @property
     def by_system(self) -> bool:
@@ -424,16 +426,6 @@ def farewell(binding: Binding) -> str:
             return f"This was the session's place for {label}, its greatest age, and is no longer."
         case _:
             return "This is no longer the session's place: what is written here reaches nobody."
-
-
-def windows_note(binding: Binding) -> str:
-    """What a binding's intro says of its ends; empty when it has none."""
-    notes = []
-    if binding.idle_timeout_s:
-        notes.append(f"ends after {duration_label(binding.idle_timeout_s)} without activity")
-    if binding.max_age_s:
-        notes.append(f"ends {duration_label(binding.max_age_s)} after it began")
-    return "; ".join(notes)
 
 
 def thread_name(label: str, agent: str = "", mark: str = "") -> str:

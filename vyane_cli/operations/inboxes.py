@@ -84,7 +84,7 @@ def state_of_message(
         "lane": str(message.lane),
         "kind": str(message.kind),
     }
-    name, outlook = message.to_id, "it waits in the channel's inbox"
+    name, outlook = message.to_id, "it waits in the inbox"
     worker_id, head, logical = message.to_id, Head(), ""
     if message.to_kind is ToKind.LOGICAL_SESSION:
         found = registry.load_logical_session(runtime.layout, message.to_id)
@@ -101,6 +101,8 @@ def state_of_message(
             facts["liveness"] = str(seen.liveness)
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"
+    elif message.to_kind is ToKind.CHANNEL:
+        outlook = f"nothing shows it: `vyane inbox channel:{message.to_id}` reads it"
     if stored_before:
         facts["status"] = str(find_message(runtime, message.id).entry.status)
         if facts["status"] != "pending":
