@@ -92,6 +92,31 @@ def home() -> Iterator[Home]:
 # ------------------------------------------------------------------ every cell
 
 
+def test_a_project_that_cannot_be_read_stops_no_round_of_another(home):
+    """The person is called for it once, by any round, its own included."""
+    home.stage.add("one")
+    path = Path(home.world.layout.project("other"))
+    path.parent.mkdir()
+    path.write_text("{")
+
+    assert home.cell("--project", "p", "--dry-run") == "A/work-and-nobody-works/dispatch-one"
+    assert home.stage.needs() == []
+    assert home.cell("--project", "p") == "A/work-and-nobody-works/dispatch-one"
+    assert home.cell() == "skip/executing/nothing"
+    ran = home.run("wake", "--project", "other")
+    assert (ran.status, str(path) in ran.err.decode()) == (7, True)
+    assert home.stage.needs() == [f"project:{path}"]
+
+    assert home.run("task", "list").status == 0
+    seen = home.json("status")
+    assert [one["project"] for one in seen["projects"]] == ["p"]
+    assert [str(path) in one for one in seen["unreadable"]] == [True]
+    ran = home.run("project", "list")
+    assert (ran.status, b" p " in ran.out, str(path) in ran.err.decode()) == (7, True, True)
+    ran = home.run("project", "create", "third", "--dir", str(home.folder))
+    assert ran.status == 7, "whose folder it is cannot be told"
+
+
 def test_cell_a_starts_one_worker_and_the_next_round_skips(home):
     home.stage.add("one")
     home.stage.add("two")

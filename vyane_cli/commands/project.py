@@ -10,6 +10,7 @@ from vyane_cli.operations.projects import (
     create_project,
     describe_project,
     edit_project,
+    faults_of,
     join,
     list_projects,
     select_here,
@@ -61,6 +62,8 @@ def list_command(context: typer.Context) -> None:
             say_unreadable(screen, row["unreadable"])
 
     state.show(rows, human)
+    for fault in faults_of(state.runtime):
+        raise fault  # after what could be read
 
 
 def counts_text(counts: dict[str, int] | None) -> str:

@@ -35,6 +35,8 @@ def overview(context: typer.Context) -> None:
         for project in seen["projects"]:
             screen.say("")
             show_project(screen, project)
+        for fault in seen["unreadable"]:
+            screen.say(f"a project cannot be read: {safe(fault)}", "red")
         if seen["pending"]:
             screen.say("")
             old = ago(seen["oldest_pending_at"])

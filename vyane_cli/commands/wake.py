@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.operations.dispatch import NOTHING
-from vyane_cli.operations.projects import select_project
+from vyane_cli.operations.projects import project_of_round
 from vyane_cli.operations.wake import Round, wake
 from vyane_cli.render.human import Screen, safe
 
@@ -35,7 +35,8 @@ def command(
     because the goal is met. A timer runs it: `vyane schedule install`.
     """
     state = state_of(context)
-    made = wake(state.runtime, select_project(state.runtime, project), schedule, dry_run=dry_run)
+    meant = project_of_round(state.runtime, project, dry_run=dry_run)
+    made = wake(state.runtime, meant, schedule, dry_run=dry_run)
     state.show(made.rendered(), lambda screen: show(screen, made))
     if made.error is not None:
         raise made.error

@@ -5,7 +5,7 @@ from typing import Any
 
 from vyane_cli.operations.liveness import list_workers
 from vyane_cli.operations.standing import list_standings
-from vyane_cli.store import needs, quarantine
+from vyane_cli.store import needs, projects, quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def overview(runtime: "Runtime") -> dict[str, Any]:
             (w["oldest_pending_at"] for w in workers if w["oldest_pending_at"]), default=None
         ),
         "projects": list_standings(runtime) if os.path.isdir(layout.projects) else [],
+        "unreadable": [fault.message for fault in projects.survey(layout).faults] if there else [],
         "need_user": needs.listing(layout) if there else [],
         "quarantined": len(quarantine.listing(layout.root)) if there else 0,
     }

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from vyane_cli.core.goals import judge
+from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.projects import (
     Project,
     check_name,
@@ -20,8 +21,9 @@ from vyane_cli.core.projects import (
     project_of_worker,
 )
 from vyane_cli.core.workers import Worker, find_worker
-from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
+from vyane_cli.operations.needs import call_person
 from vyane_cli.store import files, ledger, projects, registry
 from vyane_cli.store.locks import Kind
 
@@ -51,7 +53,7 @@ def create_project(runtime: Runtime, name: str, folder: str, main: str = "") -> 
     check_name(name)
     place = real_folder("dir", folder)
     with runtime.held((Kind.LEDGER, ALL), (Kind.LEDGER, name)):
-        known = projects.listing(runtime.layout)
+        known = projects.all_of(runtime.layout)
         before = next((p for p in known if p.name.casefold() == name.casefold()), None)
         if before is not None and (before.name != name or before.dir != place):
             raise ConflictError(
@@ -75,7 +77,7 @@ def edit_project(
     """Declare another main worker (empty: none) or another folder."""
     name = named(runtime, name).name
     with runtime.held((Kind.LEDGER, ALL), (Kind.LEDGER, name)):
-        known = projects.listing(runtime.layout)
+        known = projects.all_of(runtime.layout)
         project = find_project(name, known)
         if main is not None:
             worker = _main(runtime, main, name, known).id if main else ""
@@ -97,7 +99,7 @@ def select_here(runtime: Runtime, name: str, folder: str) -> Project:
     name = named(runtime, name).name
     place = real_folder("dir", folder)
     with runtime.held((Kind.LEDGER, ALL), (Kind.LEDGER, name)):
-        known = projects.listing(runtime.layout)
+        known = projects.all_of(runtime.layout)
         project = find_project(name, known)
         for other in known:
             if other.name != name and place == other.dir:
@@ -121,7 +123,7 @@ def join(runtime: Runtime, name: str, who: str) -> Worker:
     with runtime.held((Kind.REGISTRY, "")):
         book = registry.Registry(runtime.layout)
         worker = find_worker(who, book.listing())
-        for project in projects.listing(runtime.layout):
+        for project in projects.all_of(runtime.layout):
             if project.main == worker.id and project.name != wanted:
                 raise ConflictError(
                     f"{worker.name} is the main worker of project {project.name}",
@@ -171,15 +173,19 @@ def _check_folder(place: str, name: str, known: tuple[Project, ...]) -> None:
 
 
 def named(runtime: Runtime, name: str) -> Project:
-    """The project of this name."""
-    return find_project(name, projects.listing(runtime.layout))
+    """The project of this name. CorruptStateError when its own file cannot be read."""
+    exact = projects.load(runtime.layout, name) if is_safe_id(name) else None
+    return exact or find_project(name, projects.listing(runtime.layout))
 
 
 def select_project(runtime: Runtime, name: str = "", cwd: str = "") -> Project:
-    """The project that a command means. NotFoundError when none is named or declared."""
-    known = projects.listing(runtime.layout)
+    """The project that a command means. NotFoundError when none is named or declared.
+
+    CorruptStateError when it is one that cannot be read, or may be.
+    """
     if name:
-        return find_project(name, known)
+        return named(runtime, name)
+    known, faults = projects.survey(runtime.layout)
     here = os.path.realpath(cwd or _working_folder())
     found = project_of_folder(here, known)
     if found is not None:
@@ -191,12 +197,26 @@ def select_project(runtime: Runtime, name: str = "", cwd: str = "") -> Project:
         belongs = project_of_worker(own, workers, known)
         if belongs:
             return find_project(belongs, known)
+    if faults:
+        raise faults[0]  # it may be the one
     listed = ", ".join(project.name for project in known)
     raise NotFoundError(
         "project of",
         here,
         hint=f"--project NAME, one of {listed}" if known else "`vyane project create NAME --dir .`",
     )
+
+
+def project_of_round(runtime: Runtime, name: str, *, dry_run: bool) -> Project:
+    """The project of a round. A person is called once for one that cannot be read.
+
+    So it is for the others: no round of theirs would be heard of.
+    """
+    if not dry_run:
+        for fault in projects.survey(runtime.layout).faults:
+            text = f"no round can run for a project whose file cannot be read: {fault.message}"
+            call_person(runtime, f"project:{fault.path}", text, ask=f"mend {fault.path} by hand")
+    return select_project(runtime, name)
 
 
 def _working_folder() -> str:
@@ -214,6 +234,11 @@ def list_projects(runtime: Runtime, cwd: str = "") -> list[dict[str, Any]]:
     known = projects.listing(runtime.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return [describe(runtime, project, known, here) for project in known]
+
+
+def faults_of(runtime: Runtime) -> tuple[CorruptStateError, ...]:
+    """What is wrong with the projects that cannot be read."""
+    return projects.survey(runtime.layout).faults
 
 
 def describe_project(runtime: Runtime, project: Project, cwd: str = "") -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from vyane_cli.core.projects import Project, parse_project, render_project
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.store import document
 from vyane_cli.store.layout import Layout
@@ -30,13 +31,37 @@ def save(layout: Layout, project: Project) -> None:
     document.save(layout.project(project.name), render_project(project), layout.root)
 
 
-def listing(layout: Layout) -> tuple[Project, ...]:
-    """Every project, by name. CorruptStateError for one that cannot be read."""
-    found = []
+class Survey(NamedTuple):
+    """Every project that can be read, by name, and what is wrong with the others."""
+
+    projects: tuple[Project, ...]
+    faults: tuple[CorruptStateError, ...]
+
+
+def survey(layout: Layout) -> Survey:
+    """Look at every project: one that cannot be read is in nobody's way."""
+    found, faults = [], []
     for name in listdir(layout("projects")):
         if name.startswith(".") or not os.path.isdir(layout("projects", name)):
             continue
-        project = load(layout, name)
+        try:
+            project = load(layout, name)
+        except CorruptStateError as error:
+            faults.append(error)
+            continue
         if project is not None:
             found.append(project)
-    return tuple(found)
+    return Survey(tuple(found), tuple(faults))
+
+
+def listing(layout: Layout) -> tuple[Project, ...]:
+    """Every project that can be read, by name."""
+    return survey(layout).projects
+
+
+def all_of(layout: Layout) -> tuple[Project, ...]:
+    """Every project, for who has to know of each; CorruptStateError when one cannot be read."""
+    found = survey(layout)
+    if found.faults:
+        raise found.faults[0]
+    return found.projects
