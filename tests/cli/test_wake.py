@@ -167,6 +167,35 @@ def test_cell_c_calls_the_person_and_pauses_and_resume_goes_on(home):
     assert home.cell("--schedule", "A", "--dry-run") == "A/work-and-nobody-works/dispatch-one"
 
 
+def test_a_question_is_what_the_person_is_called_for_and_its_end_says_that_rounds_are_paused(home):
+    home.stage.add("one")
+    home.stage.report("T1", "done")
+    asked = home.json("need-user", "add", "--reason", "no key", "--ask", "put it there")
+    done = home.json("wake", "--schedule", "A")["done"]
+    assert done == {"called_for": [asked["id"]], "paused": True}
+    resume = f"A and B of {NAME} are paused: vyane schedule resume --project {NAME}"
+
+    assert resume in home.run("need-user", "resolve", asked["id"]).out.decode()
+    assert resume in home.run("task", "add", "two").out.decode()
+    home.json("schedule", "resume")
+    assert "paused" not in home.run("task", "add", "three").out.decode()
+
+
+def test_the_status_alerts_when_nobody_works_and_no_round_comes_soon(home):
+    def alert() -> str:
+        found: str = home.json("status")["projects"][0]["alert"]
+        return found
+
+    assert alert() == "", "nothing is left to do"
+    home.stage.add("one")
+    assert f"vyane schedule install --project {NAME}" in alert()
+    assert alert() in home.run("status").out.decode().replace("\n", " ")
+    home.json("schedule", "install", "--with", "cron")
+    assert alert() == ""
+    home.json("schedule", "pause")
+    assert f"vyane schedule resume --project {NAME}" in alert()
+
+
 def test_cell_d_pauses_because_the_goal_is_met(home):
     home.stage.add("one")
     home.stage.ask_for("tests")

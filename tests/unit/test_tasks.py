@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.ledger import EXECUTOR_GONE, add, executor_gone, find_task, transition
+from vyane_cli.core.ledger import add, find_task, transition
 from vyane_cli.core.ledger_form import parse_ledger, render_ledger
 from vyane_cli.core.queue import blocked, has_queue, startable, waiting_for
 from vyane_cli.core.taskgraph import Graph, Node
@@ -143,13 +143,6 @@ def test_a_claimed_task_and_its_line_are_not_started():
 def test_the_queue_is_what_is_pending_or_running(status):
     assert has_queue(at(status)) == (status in (PENDING, RUNNING))
     assert bool(blocked(at(status))) == (status is BLOCKED)
-
-
-def test_a_running_task_whose_executor_is_gone_is_blocked_once():
-    ledger = executor_gone(at(RUNNING), {"T1"}, 7.0)
-
-    assert (ledger.tasks[0].status, ledger.tasks[0].reason) == (BLOCKED, EXECUTOR_GONE)
-    assert executor_gone(ledger, {"T1"}, 8.0) == ledger
 
 
 def test_a_number_is_never_used_twice():

@@ -4,9 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from vyane_cli.commands.schedule import say_paused
 from vyane_cli.commands.state import state_of
 from vyane_cli.operations.needs import ask_person, list_needs, resolve_needs
 from vyane_cli.operations.projects import named
+from vyane_cli.operations.schedule import paused
 from vyane_cli.render.human import Screen, ago, counted, safe
 
 app = typer.Typer(
@@ -81,13 +83,15 @@ def resolve_command(
     state = state_of(context)
     rows = resolve_needs(state.runtime, ids)
     left = len(list_needs(state.runtime))
+    waiting = paused(state.runtime, [row["project"] for row in rows])
 
     def human(screen: Screen) -> None:
         for row in rows:
             screen.say(f"{row['id']} is resolved: {safe(row['text'])}")
         screen.say(f"{counted(left, 'entry')} left" if left == 1 else f"{left} entries left", "dim")
+        say_paused(screen, waiting)
 
-    state.show({"resolved": rows, "left": left}, human)
+    state.show({"resolved": rows, "left": left, "paused": waiting}, human)
 
 
 @app.command("notify")

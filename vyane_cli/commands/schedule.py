@@ -25,6 +25,13 @@ WithOption = Annotated[
 ]
 
 
+def say_paused(screen: Screen, projects: list[str]) -> None:
+    """That something new waits in these projects for their rounds."""
+    for name in projects:
+        resume = f"vyane schedule resume --project {name}"
+        screen.say(f"A and B of {name} are paused: {resume}", "yellow")
+
+
 @app.command("install")
 def install_command(
     context: typer.Context,

@@ -66,5 +66,7 @@ def show_project(screen: Screen, seen: "dict[str, Any]") -> None:
     when = when if timer or coming["paused"] else "no timer runs rounds; one by hand"
     what = in_words(coming["action"], coming["would"] or "")
     screen.say(f"  {when}: {safe(what)} ({coming['cell']}, {coming['reason']})")
+    if seen["alert"]:
+        screen.say(f"  {safe(seen['alert'])}", "yellow")
     if seen["problem"]:
         screen.say(f"  {safe(seen['problem'])}", "red")

@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from vyane_cli.commands.schedule import say_paused
 from vyane_cli.commands.send import read_text
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.tasks import Task, TaskStatus
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.deadlines import parse_deadline
 from vyane_cli.operations.projects import select_project
+from vyane_cli.operations.schedule import paused
 from vyane_cli.operations.task_report import TaskReport, report_task
 from vyane_cli.operations.tasks import Edit, add_task, edit_task, list_tasks, show_task
 from vyane_cli.render.human import Screen, clock_time, safe, span
@@ -68,6 +70,7 @@ def add_command(
     def human(screen: Screen) -> None:
         waits = f", after {', '.join(row['waits_for'])}" if row["waits_for"] else ""
         screen.say(f"{made.id} {safe(made.title)}: pending in {chosen.name}{waits}")
+        say_paused(screen, paused(runtime, [chosen.name]))
 
     state.show(row, human)
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from vyane_cli.core.queue import line_holder, waiting_for
 from vyane_cli.core.taskgraph import Graph
 from vyane_cli.core.tasks import (
@@ -20,9 +18,6 @@ from vyane_cli.core.tasks import (
 )
 from vyane_cli.core.workers import nearest_names
 from vyane_cli.errors import ConflictError, NotFoundError, RefusedError
-
-EXECUTOR_GONE = "executor_gone"
-"""The reason of a task whose worker has ended without a report."""
 
 
 def find_task(ledger: Ledger, text: str) -> Task:
@@ -111,12 +106,3 @@ def check_start(ledger: Ledger, graph: Graph, task: Task) -> None:
             slug="line_busy",
             hint=f"wait for it, or `vyane task report {runs.id} --state pending`",
         )
-
-
-def executor_gone(ledger: Ledger, gone: Collection[str], at: float) -> Ledger:
-    """The ledger with the running tasks of these ids blocked: nobody is left who runs them."""
-    for task in ledger.tasks:
-        if task.id in gone and task.status is TaskStatus.RUNNING:
-            moved = task._replace(status=TaskStatus.BLOCKED, reason=EXECUTOR_GONE, changed_at=at)
-            ledger = put(ledger, moved)
-    return ledger

@@ -215,7 +215,7 @@ def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worke
 
 
 def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:
-    text = f"the worker {worker.name} for {task.id} was not started: {why}"
+    text = f"the worker {worker.name} for {task.id} was not started (dispatch_not_started): {why}"
     known = registry.Registry(runtime.layout).workers.get(worker.id)
     counted = AGAIN[fate_of(_end(runtime, known))] is Again.COUNTED
     ask = (BY_ITSELF if counted else LOOK).format(worker.id)

@@ -15,7 +15,7 @@ from vyane_cli.core.schedules import (
     recorded,
 )
 from vyane_cli.core.timers import Timer
-from vyane_cli.errors import VyaneError
+from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.operations import timers
 from vyane_cli.operations.hooks import install_guard
 from vyane_cli.operations.identity import require_person, whoami
@@ -24,7 +24,7 @@ from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from vyane_cli.runtime import Runtime
 
@@ -125,6 +125,18 @@ def set_status(runtime: "Runtime", project: str, status: Status) -> bool:
         if changed != known:
             schedules.save(runtime.layout, project, changed)
     return changed != known
+
+
+def paused(runtime: "Runtime", names: "Iterable[str]") -> list[str]:
+    """Those of these projects whose rounds are paused: what changes there waits for a resume."""
+    found = []
+    for name in dict.fromkeys(names):
+        try:
+            if name and schedules.load(runtime.layout, name).paused:
+                found.append(name)
+        except CorruptStateError:
+            continue  # a round says it
+    return found
 
 
 def _change(

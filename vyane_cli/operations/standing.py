@@ -4,17 +4,19 @@ from typing import Any
 
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import in_order
+from vyane_cli.core.rounds import Cell
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.schedule import describe
-from vyane_cli.operations.wake import last_round, wake
+from vyane_cli.operations.wake import Round, last_round, wake
 from vyane_cli.store import projects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
+SOON_S = 3600.0
 SHOWN = (TaskStatus.RUNNING, TaskStatus.BLOCKED)
 
 
@@ -56,6 +58,7 @@ def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
         ],
         "schedules": schedules,
         "problem": problem,
+        "alert": _alert(runtime, made, schedules, paused),
         "next": {
             "at": min((one["next_at"] for one in schedules if one["next_at"]), default=None),
             "paused": paused,
@@ -67,6 +70,20 @@ def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
         },
         "last": last_round(runtime, project.name),
     }
+
+
+def _alert(runtime: "Runtime", made: Round, schedules: list[dict[str, Any]], paused: bool) -> str:
+    """That nobody works, that something is left to do, and that no round comes for it soon."""
+    if made.verdict.cell not in (Cell.A, Cell.B):
+        return ""
+    soon = runtime.clock().at + SOON_S
+    if any(one["timer"] and one["next_at"] and one["next_at"] <= soon for one in schedules):
+        return ""
+    timer = any(one["timer"] for one in schedules)
+    verb = "wake" if timer else "schedule install"
+    verb = "schedule resume" if paused else verb
+    what = f"`vyane {verb} --project {made.project}`"
+    return f"nobody works, and no round is due within the hour: {what}"
 
 
 def _schedules(runtime: "Runtime", project: Project) -> tuple[list[dict[str, Any]], bool, str]:

@@ -23,7 +23,7 @@ from vyane_cli.operations.dispatch import (
 from vyane_cli.operations.feedback import call_for_blocked, end_gaps, feed_back
 from vyane_cli.operations.maintenance import keep_house
 from vyane_cli.operations.mirror_rounds import show_all
-from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.needs import call_person, is_ask, list_needs
 from vyane_cli.operations.nudge import nudge_all
 from vyane_cli.operations.readings import Seen, read_project, read_schedule, with_lock
 from vyane_cli.operations.schedule import set_status, vyane_path
@@ -172,6 +172,7 @@ def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
         case Action.CALL_AND_PAUSE:
             assert seen.books is not None
             called = call_for_blocked(runtime, project, seen.books)
+            called += [one["id"] for one in list_needs(runtime, project.name) if is_ask(one)]
             return {"called_for": called, "paused": set_status(runtime, project.name, _PAUSED)}
         case Action.PAUSE:
             return {"paused": set_status(runtime, project.name, _PAUSED)}
