@@ -754,6 +754,19 @@ def test_a_start_that_the_main_session_lets_pass_holds_no_round_up(stage):
     assert mail in stage.needs()[0]
 
 
+def test_an_inbox_that_cannot_be_read_holds_up_the_mail_of_no_other(stage):
+    """What is too old in one is settled, whatever lies in the place of another."""
+    old = stage.world.register("old")
+    late = stage.world.send(old, "hello", ttl_s=60)
+    os.makedirs(stage.layout.inbox(stage.world.register("odd", os.getpid())))
+    stage.world.pass_s(120)
+    made = stage.wake()
+
+    assert "registry" not in [one["what"] for one in made.maintenance["skipped"]]
+    left = inbox.read(stage.layout.inbox(old)).mailbox.find(late)
+    assert left is None or left.status == "expired", "it is settled, and may be archived by now"
+
+
 def test_rounds_that_were_missed_are_one(stage):
     """Twenty at once after a night: each looks at how things are."""
     stage.add()
