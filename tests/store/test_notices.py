@@ -10,6 +10,7 @@ import pytest
 from tests.projects import NAME, Scene, scene
 from vyane_cli.core.gating import NOTICE_GATES, Gate
 from vyane_cli.operations import supervise as supervising
+from vyane_cli.operations.projects import create_project
 from vyane_cli.store import journal
 
 
@@ -243,6 +244,51 @@ def test_a_clock_that_steps_changes_no_throttle(stage, step_s):
     stage.look_again()
 
     assert (len(stage.told()), rule(stage)) == (1, Gate.TOO_SOON)
+
+
+@pytest.mark.parametrize("step_s", [-7200, 7200])
+def test_a_clock_that_is_set_back_silences_no_notice(stage, step_s):
+    """What is news is what the book does not have, not what is younger than the project."""
+    stage.world.wall_ahead_ms = step_s * 1000
+    stage.add("one")
+    stage.report("T1", "blocked", reason="no key")
+    stage.look_again()
+
+    assert [one["task"] for one in stage.told()] == ["T1"]
+
+
+def test_what_moves_while_the_clock_is_set_back_is_no_stall(stage):
+    stage.ask_for("tests")
+    for _ in range(8):
+        stage.add("one")
+    stage.main.watch()
+    stage.world.wall_ahead_ms = -7_200_000
+    for number in range(1, 7):
+        stage.report(f"T{number}", "running")
+        stage.world.pass_s(290)
+        read, stage.read = stage.read, lambda seen: None  # nobody at it: no turn ends well
+        stage.main.watch()
+        stage.read = read
+
+    assert not stage.told()
+    stage.world.pass_s(901)
+    stage.look_again()
+    assert [one["kind"] for one in stage.told()] == ["stall"], "now nothing moves"
+
+
+def test_what_a_project_begins_with_is_no_news(stage):
+    stage.add("one")
+    stage.report("T1", "done")
+    Path(stage.layout.project(NAME)).unlink()
+    os.makedirs(stage.project.dir, exist_ok=True)
+    create_project(stage.world, NAME, stage.project.dir, stage.main.worker)
+    stage.look_again()
+    assert not stage.told()
+
+    stage.add("two")
+    stage.report("T2", "done")
+    stage.look_again()
+    assert [one["task"] for one in stage.told()] == ["T2"]
 
 
 # ------------------------------------------------------------------ whom

@@ -93,15 +93,15 @@ class Book(NamedTuple):
     """The last refusal, with its item: each is logged once."""
 
 
-def changes(ledger: Ledger, book: Book, since: float, main: str) -> tuple[Item, ...]:
+def changes(ledger: Ledger, book: Book, main: str) -> tuple[Item, ...]:
     """The changes that the main worker does not know of: blocked first, then done.
 
-    One that it reported itself is none, and none is one from before the project began.
+    One that it reported itself is none. What is older than the project stands in the book.
     """
     found = []
     for task in sorted(ledger.tasks, key=in_order):
         kind = _KINDS.get(task.status)
-        if kind is None or task.changed_at < since or (main and task.worker == main):
+        if kind is None or (main and task.worker == main):
             continue
         item = item_of(task, kind)
         if book.told.get(task.id) != item.key:
@@ -119,6 +119,13 @@ def item_of(task: Task, kind: NoticeKind) -> Item:
     """The notice of a task as it is now."""
     said = (kind, task.id, task.title, task.reason, task.artifact, task.no_artifact_reason)
     return Item(kind, f"{task.status}:{task.changed_at:.3f}", digest_of(*said), task)
+
+
+def known(book: Book, ledger: Ledger) -> Book:
+    """The book of a project that begins with this ledger: what is done or blocked is no news."""
+    for item in changes(ledger, book, ""):
+        book = count(book, item)
+    return book
 
 
 def digest_of(*said: str) -> str:

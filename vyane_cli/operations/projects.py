@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from typing import Any, NamedTuple
 
+from vyane_cli.core import notices as rules
 from vyane_cli.core.goals import judge
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.projects import (
@@ -24,7 +25,7 @@ from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.needs import call_person
-from vyane_cli.store import files, ledger, projects, registry
+from vyane_cli.store import files, ledger, notices, projects, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def create_project(runtime: Runtime, name: str, folder: str, main: str = "") -> 
     """
     check_name(name)
     place = real_folder("dir", folder)
-    with runtime.held((Kind.LEDGER, ALL), (Kind.LEDGER, name)):
+    with runtime.held((Kind.LEDGER, ALL), (Kind.LEDGER, name), (Kind.NOTICES, name)):
         known = projects.all_of(runtime.layout)
         before = next((p for p in known if p.name.casefold() == name.casefold()), None)
         if before is not None and (before.name != name or before.dir != place):
@@ -66,9 +67,22 @@ def create_project(runtime: Runtime, name: str, folder: str, main: str = "") -> 
         _check_folder(place, name, known)
         with files.before_commit():
             made = ledger.make_files(runtime.layout, name)
+            if before is None:
+                _know_what_is_there(runtime, name)
         if project != before:
             projects.save(runtime.layout, project)
     return Created(project, before is None, made)
+
+
+def _know_what_is_there(runtime: Runtime, name: str) -> None:
+    """The main worker is not told of what was done or blocked before the project began."""
+    value = ledger.read(runtime.layout, name).ledger
+    if value is None or not value.tasks:
+        return
+    book = notices.load(runtime.layout, name)
+    after = rules.known(book, value)
+    if after != book:
+        notices.save(runtime.layout, name, after)
 
 
 def edit_project(

@@ -113,7 +113,7 @@ def _tell(runtime: "Runtime", project: Project, main: Worker | None) -> Outcome:
     waiting: tuple[Item, ...] = ()
     if books.ledger is not None:
         book = rules.forget(book, books.ledger)
-        waiting = rules.changes(books.ledger, book, project.created_at, project.main)
+        waiting = rules.changes(books.ledger, book, project.main)
     notices.show(layout, project.name, to_main(books, judgement, waiting), blocked_page(books))
     book, item, stalled_s = _head(runtime, project, books, judgement, book, waiting, clock)
     decision = _decide(runtime, main, books, judgement, book, item, stalled_s, clock)
@@ -162,7 +162,8 @@ def _head(
     if waiting or books.ledger is None or judgement.state is not GoalState.OPEN:
         return book, waiting[0] if waiting else None, None
     moved = max([task.changed_at for task in books.ledger.tasks] + [project.created_at])
-    book = rules.see(book, f"{moved:.3f}", moved, clock)
+    mark = rules.digest_of(*(f"{t.id} {t.status} {t.changed_at:.3f}" for t in books.ledger.tasks))
+    book = rules.see(book, mark, moved, clock)
     stalled_s = rules.stalled_s(book, clock)
     if stalled_s >= float(runtime.config["notices.stall_after_s"]):
         from vyane_cli.operations.membership import is_at_work, last_success_at, members_of
@@ -170,11 +171,12 @@ def _head(
         members = members_of(runtime, project)
         if any(is_at_work(runtime, one) for one in members if one.worker.id != project.main):
             return book, None, None
-        ended = max([last_success_at(runtime, one.worker) for one in members], default=0.0)
+        ends = [last_success_at(runtime, one.worker) for one in members]
+        ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: it was set back
         moved = max(moved, ended)
         stalled_s = min(stalled_s, max(clock.at - ended, 0.0))
     left = tuple(name for one in judgement.evidence for name in one.items)
-    item = rules.stall_of(f"{moved:.3f}", stalled_s, left)
+    item = rules.stall_of(f"{moved:.3f}:{mark}", stalled_s, left)
     return book, item if item.key != book.stall else None, stalled_s
 
 
@@ -228,6 +230,7 @@ def _message(
 ) -> Message:
     text = text_of(runtime, project, judgement, item)
     at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
+    at = max(at, project.created_at)  # a task that was edited by hand may have no time
     return Message(
         rules.notice_id(project.name, main.id, item, at),
         clock.at,
