@@ -10,16 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.discord.mockcord import MockDiscord
 from tests.simulated import Host, World, machine
 from vyane_cli import channels
 from vyane_cli.channels import discord_rest
 from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.operations import spawn as spawning
 from vyane_cli.operations.mirror_pull import pull
 from vyane_cli.operations.mirror_push import push
 from vyane_cli.operations.results import settle_child
+from vyane_cli.operations.spawn import spawn
 from vyane_cli.store import files, registry
 
 CHANGING = re.compile(r"\b(vs-[0-9a-f]{12}|01[0-9A-Z]{24})\b|`/\S+`")
@@ -63,6 +68,12 @@ class Mirrored:
         """A turn with this answer."""
         self.host.prompt()
         self.host.stop(last_assistant_message=text)
+
+    def spawn(self, prompt: str) -> str:
+        """A child that vyane spawned, without its process."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spawning, "start_launcher", lambda *rest: None)
+            return spawn(self.world, Order(prompt, self.host.worker, cwd="/tmp")).id
 
     def child(self, name: str = "kid", purpose: str = "check the tests") -> str:
         """A child on record, as spawn leaves it, without its process."""

@@ -60,7 +60,7 @@ def test_what_is_expected_is_what_a_person_should_read(expected: Any) -> None:
     threads, words = expected
 
     assert words == ["please do B"]
-    assert [name for name, _, _ in threads] == ["💤 project", "✅ [project]: kid"]
+    assert [name for name, _, _ in threads] == ["💤 project", "✅ [project]: check"]
     assert [archived for _, archived, _ in threads] == [False, True]
     assert [text for text, *_ in threads[0][2]][1:3] == ["✅ first", "✅ second"]
     assert "".join(text for text, *_ in threads[1][2]).count("x = 1") == 1

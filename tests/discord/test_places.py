@@ -15,7 +15,7 @@ from vyane_cli.errors import RefusedError
 from vyane_cli.operations import channels
 from vyane_cli.operations.bindings import Wanted, bind, unbind
 from vyane_cli.store import bindings as book
-from vyane_cli.store import registry
+from vyane_cli.store import mirrors, registry
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
     def late(run, session, *given, **more):
         outcome = opened(run, session, *given, **more)
         if session.id == one.host.logical:
-            where = outcome.conversation
+            where = outcome[0].conversation
             wanted = Wanted(new, where)
             monkeypatch.setattr("vyane_cli.operations.opening.Run", _Busy)
             record.append(bind(one.world, wanted))
@@ -213,3 +213,137 @@ def test_a_forum_that_was_bound_before_holds_up_itself_alone(
 
     assert (one.push()["state"], one.pull()["state"]) == ("ok", "ok")
     assert (one.texts(), one.words()) == (["✅ start", "✅ on"], ["hello"])
+
+
+# ------------------------------------------------------------------ where a result goes
+
+
+def results(one: Mirrored, text: str) -> list[str]:
+    """Every post, wherever it is, that says it."""
+    places = [str(thread["id"]) for thread in one.server.threads()] + [str(one.server.text.id)]
+    said = [m["content"] for place in places for m in one.server.visible(place)]
+    return [content for content in said if text in content]
+
+
+@pytest.mark.parametrize("order", ["child first", "parent first"])
+def test_a_result_shows_in_the_child_s_place_whichever_is_older(one: Mirrored, order: str) -> None:
+    one.configure(sessions="bound")
+    kid = one.child()
+    for who in (kid, one.host.worker)[:: 1 if order == "child first" else -1]:
+        bound(one, who=who)
+        one.pass_s(2)
+    one.push()
+    one.settle(kid, "RESULT")
+    one.push()
+    one.push()
+
+    assert results(one, "RESULT") == ["✅ **Result**\nRESULT"]
+
+
+def test_a_result_that_was_shown_is_not_shown_again_by_a_parent_that_was_held_up(
+    one: Mirrored,
+) -> None:
+    started(one)
+    kid = one.child()
+    one.push()
+    one.server.act("lock", thread=one.thread())
+    one.turn("while locked")
+    one.push()
+    one.settle(kid, "RESULT")
+    one.push()
+    one.server.act("unlock", thread=one.thread())
+    one.push(again=True)
+    one.push()
+
+    assert results(one, "RESULT") == ["✅ **Result**\nRESULT"]
+    assert describe_fallbacks(one) == {}
+
+
+def test_of_two_places_of_a_child_one_gets_the_result(one: Mirrored) -> None:
+    one.configure(sessions="bound")
+    kid = one.child()
+    bound(one)
+    bound(one, who=kid)
+    bound(one, who=kid, where=str(one.server.text.id))
+    one.push()
+    one.settle(kid, "RESULT")
+    one.push()
+    one.push()
+
+    assert results(one, "RESULT") == ["✅ **Result**\nRESULT"]
+
+
+def test_the_result_of_a_child_whose_place_is_over_goes_to_its_parent_s(one: Mirrored) -> None:
+    started(one)
+    kid = one.child()
+    bound(one, who=kid, idle_s=60.0)
+    one.push()
+    one.pass_s(100)
+    one.settle(kid, "RESULT")
+    one.push()
+    one.push()
+
+    assert results(one, "RESULT") == ["✅ **kid**: RESULT"]
+    assert describe_fallbacks(one) == {"no-active-binding": 1}
+
+
+def describe_fallbacks(one: Mirrored) -> dict[str, int]:
+    return dict(mirrors.load_channel(one.world.layout, "discord", "default").fallbacks)
+
+
+# ------------------------------------------------------------------ what a place is called
+
+
+def test_a_spawned_child_s_place_says_what_it_was_asked(one: Mirrored) -> None:
+    started(one)
+    child = one.spawn("check CSRF\n\nin every form")
+    one.push()
+    (thread,) = [t for t in one.server.threads() if t["id"] == one.thread(child)]
+    first = one.server.visible(one.thread(child))[0]["content"]
+
+    assert thread["name"].endswith("[project]: check CSRF")
+    assert "check CSRF" in first
+    assert "task-dispatch" not in first + thread["name"]
+
+
+@pytest.mark.parametrize("by_hand", [True, False], ids=["bind", "mirror"])
+def test_first_words_that_do_not_fit_into_one_post_are_all_there(
+    one: Mirrored, by_hand: bool
+) -> None:
+    workers = registry.Registry(one.world.layout)
+    folder = "/".join(["", *(f"folder{number}" for number in range(300))])
+    workers.put(workers.workers[one.host.worker]._replace(cwd=folder))
+    workers.save()
+    if by_hand:
+        bound(one)
+    one.push()
+    one.push()
+    (thread,) = one.server.threads()
+    said = "".join(m["content"] for m in one.server.visible(thread["id"]))
+
+    assert [said.count(f"/folder{number}/") for number in range(299)] == [1] * 299
+    assert said.count("`/help` lists") == 1
+
+
+# ------------------------------------------------------------------ the end of a place
+
+
+@pytest.mark.parametrize("windows", [{"ttl_s": 60.0}, {"idle_s": 60.0}], ids=["age", "idle"])
+@pytest.mark.parametrize("pulled", [True, False], ids=["pull first", "push"])
+def test_a_place_whose_time_is_over_gets_its_farewell_and_nothing_more(
+    one: Mirrored, windows: dict[str, float], pulled: bool
+) -> None:
+    bound(one, **windows)
+    started(one)
+    one.pass_s(100)
+    one.say("anyone?")
+    if pulled:
+        one.pull()
+    one.push()
+    one.turn("after the end")
+    one.push()
+    (binding,) = book.load(one.world.layout).values()
+
+    first, last = one.texts()
+    assert (first, "this" in last.lower(), binding.status) == ("✅ start", True, "ended")
+    assert one.words() == []

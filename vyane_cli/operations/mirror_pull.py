@@ -15,6 +15,7 @@ from vyane_cli.core.narration import show
 from vyane_cli.core.talk import Intent, digest_of, understand
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.bindings import touch
+from vyane_cli.operations.bindings_sweep import sweep
 from vyane_cli.operations.conversing import Thread
 from vyane_cli.operations.mirror_errands import Errand
 from vyane_cli.operations.mirror_runs import Run, each_channel
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 def pull(runtime: "Runtime", *, channel: str = "") -> list[dict[str, Any]]:
     """Take in what people wrote; what each channel has come to."""
+    sweep(runtime, runtime.clock())
     return each_channel(runtime, channel, lambda name: _pull_channel(runtime, name))
 
 

@@ -16,6 +16,7 @@ from vyane_cli.core.narration import (
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, VyaneError
 from vyane_cli.operations.bindings import keep, touch
+from vyane_cli.operations.bindings_sweep import sweep
 from vyane_cli.operations.conversing import Thread
 from vyane_cli.operations.mirror_runs import Run, each_channel
 from vyane_cli.operations.mirror_story import Story
@@ -38,6 +39,7 @@ def push(runtime: "Runtime", *, channel: str = "", again: bool = False) -> list[
 
     NotFoundError for a channel that is not set up. What a channel answers is a result, no error.
     """
+    sweep(runtime, runtime.clock())
     return each_channel(runtime, channel, lambda name: _push_channel(runtime, name, again))
 
 
@@ -52,6 +54,8 @@ def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
         if run.blocked is None:
             report["opened"] = _open_missing(run, family, problems)
         for binding in mirrored_bindings(runtime, name, run.account):
+            if not (binding.status is BindingStatus.ENDING or binding.is_open(runtime.clock().at)):
+                continue  # its end came since: the next run says so there
             _bring_up_to_date(run, family, binding, report, problems, again)
         fault = run.blocked
         report["state"] = fault.verdict if fault is not None else "ok"
@@ -78,7 +82,7 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
             continue
         begun = session.id in run.state.opening  # by a run that was killed in the middle of it
         run.keep(run.state._replace(opening=(*run.state.opening, session.id)))
-        outcome = open_session(run, session, worker, before=before)
+        outcome, rest = open_session(run, session, worker, before=before)
         run.note(f"open {session.id}", outcome)
         where = outcome.conversation
         if outcome.verdict is not Verdict.DONE or where is None:
@@ -86,12 +90,12 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
             continue
         parent = family.workers.get(worker.parent_worker_id or "")
         fresh = _record(runtime, run, session.id, where, parent)
-        title = title_of(session, worker, parent, MARKS[status_of(runtime, worker)])
-        try:
+        title = title_of(runtime, session, worker, parent, MARKS[status_of(runtime, worker)])
+        if not core.is_of_another(family.bindings.get(fresh.id), fresh):
             # before the binding: what is written from now on is read from here
-            mirrors.save_thread(
-                runtime.layout, fresh, first_state(run, fresh, outcome, title, begun)
-            )
+            state = first_state(run, fresh, outcome, rest, title, begun)
+            mirrors.save_thread(runtime.layout, fresh, state)
+        try:
             keep(runtime, fresh, worker, free=True)
             opened += 1
         except ConflictError:  # a person gave it to another session: it is that one's

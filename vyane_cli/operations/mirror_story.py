@@ -35,6 +35,7 @@ from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.operations.mirrored import Family, answer_of
 from vyane_cli.operations.opening import status_of, title_of
+from vyane_cli.store import mirrors
 from vyane_cli.store.locks import Kind
 from vyane_cli.store.reading import Reader, Seen
 
@@ -168,6 +169,8 @@ class Story:
         child = self.family.workers.get(str(payload.get("worker")))
         if child is None or self.family.is_pending(self.run, child):
             return
+        if self._has_told(child, now_s=self.runtime.clock().at):
+            return
         asked: Conversation | None = self.binding.conversation
         found = route(
             self.family.bindings.values(),
@@ -185,6 +188,18 @@ class Story:
         text = _result_text(self.runtime, child)
         said = self.run.texts.fill("child-result", mark=mark, child=child.name, text=show(text))
         self._add(Said(said, notify=True), seen.record["epoch"], seen.record["seq"], 0)
+
+    def _has_told(self, child: Worker, now_s: float | None = None) -> bool:
+        """Whether another conversation of this channel that is the child's has shown its result.
+
+        With `now_s` one that will show it counts too: one that is open then.
+        """
+        found = core.of_session(self.family.bindings.values(), child.logical_session_id)
+        return any(
+            (now_s is not None and one.is_open(now_s)) or _told_in(self.runtime, one, child)
+            for one in found
+            if one.conversation[:2] == self.binding.conversation[:2] and one.id != self.binding.id
+        )
 
     def _notes(self) -> None:
         """A child's own progress, and that an interrupt was sent: each in one post of its own."""
@@ -244,7 +259,7 @@ class Story:
         if worker is None or not worker.final or state.ended:
             return state
         texts, self.items = self.run.texts, []
-        if worker.dispatch_id:
+        if worker.dispatch_id and not self._has_told(worker):
             text = _result_text(self.runtime, worker)
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             name = "result" if worker.status is WorkerStatus.COMPLETED else "result-failed"
@@ -292,10 +307,23 @@ class Story:
             done = True  # a conversation of the person's keeps its name and stays open
         else:
             parent = self.family.workers.get((self.worker and self.worker.parent_worker_id) or "")
-            title = title_of(session, self.worker, parent, MARKS[self.status])
+            title = title_of(self.runtime, session, self.worker, parent, MARKS[self.status])
             done = thread.mark(title, self.status in CLOSED)
         if done and self.worker is not None and self.worker.final and thread.state.ended:
             end_one(self.runtime, binding, EndReason.COMPLETED, status=BindingStatus.ENDED)
+
+
+def _told_in(runtime: "Runtime", binding: Binding, child: Worker) -> bool:
+    """Whether the child's result went into the outbox of a binding, whatever became of it then."""
+    if binding.end_reason == EndReason.COMPLETED:
+        return (binding.ended_at or 0.0) >= (child.ended_at or 0.0)
+    state = mirrors.load_thread(runtime.layout, binding)
+    return (
+        state is not None
+        and state.session == child.logical_session_id
+        and bool(child.dispatch_id)
+        and state.ended == child.dispatch_id
+    )
 
 
 def _result_text(runtime: "Runtime", child: Worker) -> str:

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from vyane_cli.core.bindings import Binding, thread_name
 from vyane_cli.core.conversations import Conversation, Opening, Outcome, Post, Verdict
+from vyane_cli.core.messages import body_of, first_line
 from vyane_cli.core.mirroring import nonce_of
-from vyane_cli.core.mirrors import ThreadState
+from vyane_cli.core.mirrors import Item, ThreadState
 from vyane_cli.core.narration import MARKS, one_line, show
 from vyane_cli.core.sessions import LogicalSession
 from vyane_cli.core.workers import Worker, WorkerStatus, shown_status
@@ -13,6 +14,7 @@ from vyane_cli.errors import RefusedError, VyaneError
 from vyane_cli.operations.channels import check_placement
 from vyane_cli.operations.conversing import load_state
 from vyane_cli.operations.liveness import look
+from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.mirror_runs import Run
 from vyane_cli.store import mirrors, registry
 from vyane_cli.store.locks import Kind
@@ -31,20 +33,38 @@ def status_of(runtime: "Runtime", worker: Worker | None) -> WorkerStatus:
 
 
 def title_of(
-    session: LogicalSession, worker: Worker | None, parent: Worker | None, mark: str
+    runtime: "Runtime",
+    session: LogicalSession,
+    worker: Worker | None,
+    parent: Worker | None,
+    mark: str,
 ) -> str:
     """A session by its name; a child as `[parent]: what it was asked`."""
     name = worker.name if worker is not None else session.display_name
     if parent is not None:
-        asked = one_line(session.spawn_purpose) or name
+        asked = one_line(asked_of(runtime, worker)) or name
         return thread_name(f"[{parent.name}]: {asked}", mark=mark)
     return thread_name(show(name), mark=mark)
 
 
+def asked_of(runtime: "Runtime", worker: Worker | None) -> str:
+    """What a child was asked, in one line; empty when the message is gone."""
+    if worker is None or not worker.dispatch_id:
+        return ""
+    try:
+        message = find_message(runtime, worker.dispatch_id).message
+    except VyaneError:
+        return ""
+    return message.summary or first_line(body_of(message))
+
+
 def open_session(
     run: Run, session: LogicalSession, worker: Worker | None, *, parent: str = "", before: str = ""
-) -> Outcome:
-    """Ask the channel for the session's conversation. `before`: a link to the one that is gone."""
+) -> tuple[Outcome, tuple[Item, ...]]:
+    """Ask the channel for the session's conversation. `before`: a link to the one that is gone.
+
+    With what of its first words did not fit into the first post.
+    """
     runtime = run.runtime
     above = registry.Registry(runtime.layout).workers.get(
         (worker and worker.parent_worker_id) or ""
@@ -56,16 +76,12 @@ def open_session(
         text += "\n" + run.texts.fill("continues", before=before)
         key = f"{session.id}-{nonce_of(before)[:6]}"
     parts = run.channel.plan(Post(text))
-    opening = Opening(
-        key,
-        title_of(session, worker, above, mark),
-        parts[0],
-        nonce_of("open", run.name, run.account, key),
-        parent,
-    )
-    outcome = run.learn(run.channel.open(opening))
+    nonce = nonce_of("open", run.name, run.account, key)
+    title = title_of(runtime, session, worker, above, mark)
+    outcome = run.learn(run.channel.open(Opening(key, title, parts[0], nonce, parent)))
     run.keep_memory()
-    return outcome
+    rest = (Item(nonce_of(nonce, str(n)), part) for n, part in enumerate(parts[1:], 1))
+    return outcome, tuple(rest)
 
 
 def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Worker | None) -> str:
@@ -78,7 +94,7 @@ def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Work
         cwd=show(worker.cwd if worker is not None else ""),
         key=session.id,
         parent=show(parent.name) if parent is not None else "",
-        purpose=show(str(session.spawn_purpose or "")),
+        purpose=show(asked_of(run.runtime, worker)) if parent is not None else "",
     ).rstrip()
 
 
@@ -94,6 +110,8 @@ class Place(NamedTuple):
     """
     made: bool = False
     """It was not there before."""
+    rest: tuple[Item, ...] = ()
+    """What did not fit into its first post."""
 
 
 def make_conversation(
@@ -108,7 +126,7 @@ def make_conversation(
         check_placement(run.channel.capabilities, placement, wanted.channel)
         if (fault := run.blocked) is not None:
             raise RefusedError(fault.detail or fault.reason, slug="create_failed", hint=fault.fix)
-        outcome = open_session(run, session, worker, parent=wanted.parent)
+        outcome, rest = open_session(run, session, worker, parent=wanted.parent)
         if outcome.verdict is not Verdict.DONE or outcome.conversation is None:
             raise RefusedError(
                 f"{wanted.channel} made no conversation: {outcome.detail or outcome.reason}",
@@ -118,7 +136,7 @@ def make_conversation(
         where = outcome.conversation
         if outcome.found:
             return Place(where, _end_of(run, where)[0])
-        return Place(where, "", made=True)
+        return Place(where, "", made=True, rest=rest)
 
 
 def check_conversation(runtime: "Runtime", where: Conversation) -> Place:
@@ -158,13 +176,19 @@ def begin(runtime: "Runtime", binding: Binding, place: Place) -> None:
             state = load_state(runtime.layout, binding)
             if not state.begun and place.cursor is not None:
                 state = state._replace(inbound=place.cursor, begun=True)
+            state = state._replace(outbox=(*place.rest, *state.outbox))
             mirrors.save_thread(runtime.layout, binding, state)
     except VyaneError:
         return
 
 
 def first_state(
-    run: Run, binding: Binding, outcome: Outcome, title: str, begun: bool
+    run: Run,
+    binding: Binding,
+    outcome: Outcome,
+    rest: tuple[Item, ...],
+    title: str,
+    begun: bool,
 ) -> ThreadState:
     """What is known of a conversation that was just opened.
 
@@ -174,7 +198,8 @@ def first_state(
     state = load_state(run.runtime.layout, binding)
     state = state._replace(last=outcome.id, title=title, found=outcome.found)
     if not outcome.found or begun:
-        return state._replace(begun=True)
+        rest = tuple(item._replace(tried=outcome.found) for item in rest)
+        return state._replace(outbox=(*rest, *state.outbox), begun=True)
     cursor, _ = _end_of(run, binding.conversation)
     if cursor is None:
         return state._replace(last="", begun=False)
