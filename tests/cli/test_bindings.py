@@ -69,6 +69,23 @@ def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run): 
     assert all(re.match(said, line) for line in ends)
 
 
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ((), ["ends after 24h without activity"]),
+        (("--idle", "30m", "--ttl", "2h"), ["ends after 30m without", "ends 2h after it began"]),
+        (("--idle", "0"), []),
+    ],
+)
+def test_the_first_words_of_a_place_say_when_it_ends(words, said, channel, run):  # noqa: F811
+    assert run("bind", "project", *FILE, *words)[0] == 0
+
+    (thread,) = Path(channel.home, "threads").glob("*.vs-*.md")
+    lines = [line for line in thread.read_text().splitlines() if " ends " in line]
+    assert len(lines) == len(said)
+    assert all(part in line for part, line in zip(said, lines, strict=True))
+
+
 def test_a_message_to_a_channel_s_name_says_that_nothing_shows_it(channel, run):  # noqa: F811
     code, out, _ = run("send", "channel:deploy", "hi")
 

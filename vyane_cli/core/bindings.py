@@ -59,6 +59,16 @@ class EndReason(StrEnum):
     COMPLETED = "completed"
 
 
+class Windows(NamedTuple):
+    """How long a binding may be silent, and how old it may become, in seconds; 0: for ever."""
+
+    idle_s: float = 0.0
+    max_age_s: float = 0.0
+
+
+NO_END = Windows()
+
+
 class Binding(NamedTuple):
     """One conversation and its session. Times are Unix seconds."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vyane_cli.core import bindings as core
-from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
+from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind, Windows
 from vyane_cli.core.conversations import Conversation, Placement
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.sessions import LogicalSession
@@ -68,7 +68,9 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
     ready = is_set_up(runtime, conversation.channel, conversation.account)
     place = None
     if placement is Placement.CHILD:
-        place = make_conversation(runtime, conversation, session, worker, placement)
+        place = make_conversation(
+            runtime, conversation, session, worker, placement, _windows(runtime, wanted, None)
+        )
         conversation = place.conversation
     elif not conversation.id:
         raise InvalidInputError(
@@ -123,10 +125,7 @@ def _record(
     at = runtime.clock().at
     before = book.load(runtime.layout).get(core.binding_id(conversation))
     same = before if before is not None and before.target_session == session.id else None
-    idle = wanted.idle_s if wanted.idle_s is not None else same.idle_timeout_s if same else None
-    age = wanted.ttl_s if wanted.ttl_s else wanted.max_age_s
-    age = age if age is not None else same.max_age_s if same else None
-    config = runtime.config
+    windows = _windows(runtime, wanted, same)
     return Binding(
         core.binding_id(conversation),
         session.id,
@@ -135,12 +134,24 @@ def _record(
         placement=placement,
         bound_at=at,
         last_activity_at=at,
-        idle_timeout_s=float(config["bindings.idle_s"] if idle is None else idle),
-        max_age_s=float(config["bindings.max_age_s"] if age is None else age),
+        idle_timeout_s=windows.idle_s,
+        max_age_s=windows.max_age_s,
         deadline_at=at if wanted.ttl_s == 0 else wanted.expires_at,
         generation=runtime.entropy(8).hex(),
         bound_by=wanted.by or login_name(runtime.environ),
         metadata=metadata,
+    )
+
+
+def _windows(runtime: "Runtime", wanted: Wanted, same: Binding | None) -> Windows:
+    """What is asked for, else what a binding of the same session has, else the settings."""
+    idle = wanted.idle_s if wanted.idle_s is not None else same.idle_timeout_s if same else None
+    age = wanted.ttl_s if wanted.ttl_s else wanted.max_age_s
+    age = age if age is not None else same.max_age_s if same else None
+    config = runtime.config
+    return Windows(
+        float(config["bindings.idle_s"] if idle is None else idle),
+        float(config["bindings.max_age_s"] if age is None else age),
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from vyane_cli.core.bindings import Binding, thread_name
+from vyane_cli.core.bindings import NO_END, Binding, Windows, duration_label, thread_name
 from vyane_cli.core.conversations import Conversation, Opening, Outcome, Post, Verdict
 from vyane_cli.core.messages import body_of, first_line
 from vyane_cli.core.mirroring import nonce_of
@@ -59,7 +59,13 @@ def asked_of(runtime: "Runtime", worker: Worker | None) -> str:
 
 
 def open_session(
-    run: Run, session: LogicalSession, worker: Worker | None, *, parent: str = "", before: str = ""
+    run: Run,
+    session: LogicalSession,
+    worker: Worker | None,
+    *,
+    parent: str = "",
+    before: str = "",
+    windows: Windows = NO_END,
 ) -> tuple[Outcome, tuple[Item, ...]]:
     """Ask the channel for the session's conversation. `before`: a link to the one that is gone.
 
@@ -70,7 +76,7 @@ def open_session(
         (worker and worker.parent_worker_id) or ""
     )
     mark = MARKS[status_of(runtime, worker)]
-    text = intro(run, session, worker, above)
+    text = intro(run, session, worker, above) + _ends(run, windows)
     key = session.id
     if before:
         text += "\n" + run.texts.fill("continues", before=before)
@@ -98,6 +104,13 @@ def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Work
     ).rstrip()
 
 
+def _ends(run: Run, windows: Windows) -> str:
+    """A line for each end that the place has, by idle time and by age."""
+    said = (("intro-idle", windows.idle_s), ("intro-age", windows.max_age_s))
+    lines = [run.texts.fill(name, time=duration_label(s)) for name, s in said if s]
+    return "".join(f"\n{line}" for line in lines)
+
+
 MAKES_ONE = "give the id of a conversation that is there; without one a new one is made"
 
 
@@ -120,13 +133,14 @@ def make_conversation(
     session: LogicalSession,
     worker: Worker | None,
     placement: "Placement",
+    windows: Windows,
 ) -> Place:
     """A new conversation for `bind`; RefusedError when the channel makes none."""
     with Run(runtime, wanted.channel, wanted.account) as run:
         check_placement(run.channel.capabilities, placement, wanted.channel)
         if (fault := run.blocked) is not None:
             raise RefusedError(fault.detail or fault.reason, slug="create_failed", hint=fault.fix)
-        outcome, rest = open_session(run, session, worker, parent=wanted.parent)
+        outcome, rest = open_session(run, session, worker, parent=wanted.parent, windows=windows)
         if outcome.verdict is not Verdict.DONE or outcome.conversation is None:
             raise RefusedError(
                 f"{wanted.channel} made no conversation: {outcome.detail or outcome.reason}",
