@@ -39,7 +39,7 @@ def throttles(subject: Subject) -> Finding:
 
 
 def schedule_timers(subject: Subject) -> Finding:
-    """The timers that were made for projects are there, as an install would make them now."""
+    """The timers that were made for projects are there as an install makes them, and enabled."""
     runtime = subject.runtime
     found, gone = [], []
     for project in projects.listing(subject.layout):
