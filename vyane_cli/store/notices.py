@@ -1,10 +1,10 @@
 """`notices.json`, `deliveries.jsonl` and the pages of a project: what its main worker was told.
 
 Owner: the project. Writers: ticks of its workers, under the locks of the main worker's inbox and
-of the project's notices, from the check to the save; `project create`, before the project is there.
-Commit point: the line in the main worker's
-inbox, then the rename of `notices.json`; a crash between the two leaves a notice that the next
-tick finds in the inbox by its id, and does not send again.
+of the project's notices, from the check to the save; `project create`, before the project is
+there. Commit point: the line in the main worker's inbox, then the rename of `notices.json`; a
+crash between the two leaves a notice that the next tick finds in the inbox by its id, and does not
+send again.
 """
 
 from __future__ import annotations
