@@ -111,7 +111,7 @@ class Stage:
                 try:
                     self.host.call("PostToolBatch", show=lambda r: log.shown(r.context + r.wake))
                 except LockTimeoutError:
-                    continue
+                    log("gave-up")
 
         return work
 
