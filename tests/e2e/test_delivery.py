@@ -341,6 +341,11 @@ def test_an_idle_session_without_a_watch_is_reached_by_a_line_in_its_pane(
         name = world.worker(tui.session_id)
         (row,) = world.workers()
         assert row["transports"] == ["stop", "tmux"]
+
+        def rests() -> bool:  # the host's record has to have been idle for a second
+            return bool(time.time() * 1000 - tui.record()["statusUpdatedAt"] > 1100)
+
+        wait_until(rests, "idle for a second")
         tui.write("half a")
         held = world.send(name, f"FIRST-{MAIL}", *HUMAN)
         assert "tmux/input-in-use" in world.explain(held.id)
@@ -349,8 +354,7 @@ def test_an_idle_session_without_a_watch_is_reached_by_a_line_in_its_pane(
         before = len(bob.requests())
         bob.script(turn("Read."))
         wait_until(lambda: not tui.box(), "the box is empty", context=tui.screen)
-        # the host's record has to have been idle for a second
-        wait_until(lambda: time.time() * 1000 - tui.record()["statusUpdatedAt"] > 1100, "idle")
+        wait_until(rests, "idle for a second")
         world.send(name, f"SECOND-{MAIL}", *HUMAN)
 
         request = bob.request(before + 1)
