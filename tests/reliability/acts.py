@@ -429,11 +429,13 @@ BIND = "bind project --channel file --conversation c1"
 
 
 def channelled(act: Callable[[Lab], Case]) -> Callable[[Lab], Case]:
-    """The same with a channel set up."""
+    """The same with a channel set up, and a conversation that a person began there."""
 
     def prepare(lab: Lab) -> Case:
         with (lab.home / "config.toml").open("a") as file:
             file.write(FILE_CHANNEL)
+        (lab.home / "threads").mkdir(mode=0o700)
+        (lab.home / "threads" / "c1.md").write_text("# what we talk about\n")
         return act(lab)
 
     return prepare
