@@ -324,6 +324,11 @@ def of_session(bindings: Iterable[Binding], key: str) -> list[Binding]:
     return [one for one in bindings if one.target_session == key]
 
 
+def place_of(bindings: Iterable[Binding], key: str) -> Binding | None:
+    """Where this session is shown: its first binding that has not ended."""
+    return next((one for one in of_session(bindings, key) if one.ended_at is None), None)
+
+
 def of_conversation(bindings: Mapping[str, Binding], conversation: Conversation) -> Binding | None:
     """The record of a conversation, whatever its status."""
     return bindings.get(binding_id(normalise(conversation)))

@@ -3,6 +3,7 @@
 import os
 from typing import Any, NamedTuple
 
+from vyane_cli.core.bindings import place_of
 from vyane_cli.core.liveness import Evidence, Liveness, decide_liveness
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.turns import OpenTurn
@@ -126,13 +127,8 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
 
 def _thread_of(runtime: "Runtime", session: str) -> str | None:
     """The conversation that the session is bound to: the bindings are the one word on it."""
-    found = book.load(runtime.layout).values()
-    bound = (
-        one.conversation.id
-        for one in found
-        if one.target_session == session and one.ended_at is None
-    )
-    return next(bound, None) if session else None
+    place = place_of(book.load(runtime.layout).values(), session) if session else None
+    return place.conversation.id if place is not None else None
 
 
 def list_workers(

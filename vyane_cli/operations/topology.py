@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vyane_cli.core.bindings import place_of
 from vyane_cli.core.cancels import children_of
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Entry, render_entry
@@ -13,7 +14,7 @@ from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.identity import own_worker
 from vyane_cli.operations.liveness import describe_worker
-from vyane_cli.store import bindings as book
+from vyane_cli.store import bindings as bindings_file
 from vyane_cli.store import document, inbox, mirrors, registry, timeline
 
 TYPE_CHECKING = False
@@ -97,8 +98,8 @@ def _node(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
 
 def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker]) -> dict[str, Any]:
     """Where a session is shown, derived from the bindings; empty when nowhere."""
-    bindings = [one for one in book.load(runtime.layout).values() if one.ended_at is None]
-    own = next((one for one in bindings if one.target_session == logical.id), None)
+    bindings = bindings_file.load(runtime.layout).values()
+    own = place_of(bindings, logical.id)
     if own is None:
         return {}
     state = mirrors.load_thread(runtime.layout, own)
@@ -116,7 +117,9 @@ def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker])
         "child_thread_ids": {
             children[one.target_session]: one.conversation.id
             for one in bindings
-            if one.target_session in children and one.conversation[:2] == own.conversation[:2]
+            if one.target_session in children
+            and one.ended_at is None
+            and one.conversation[:2] == own.conversation[:2]
         },
         "summary_message_id": overview.message if overview is not None else None,
     }
