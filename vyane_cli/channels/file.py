@@ -125,11 +125,9 @@ class FileChannel:
 
     def probe(self, conversation: Conversation) -> Outcome:
         """A file that nobody may write is locked; one that is not there is gone."""
-        found = self._load(conversation)
+        found = self._load_to_write(conversation)
         if isinstance(found, Outcome):
             return found
-        if not os.stat(found[0]).st_mode & 0o222:
-            return self._locked(found[0])
         return Outcome(Verdict.DONE, archived=found[2].closed)
 
     # ------------------------------------------------------------------ out
@@ -147,12 +145,10 @@ class FileChannel:
 
     def post(self, conversation: Conversation, part: Part, nonce: str) -> Outcome:
         """Append a block. A block that a crash left unfinished at the end is taken away first."""
-        found = self._load(conversation)
+        found = self._load_to_write(conversation)
         if isinstance(found, Outcome):
             return found
         path, data, thread = found
-        if not os.stat(path).st_mode & 0o222:
-            return self._locked(path)
         if thread.holds(nonce):
             return Outcome(Verdict.DONE, id=nonce)
         text = part.text
@@ -182,12 +178,10 @@ class FileChannel:
 
     def edit(self, conversation: Conversation, message: str, part: Part) -> Outcome:
         """Write the file anew with this block changed."""
-        found = self._load(conversation)
+        found = self._load_to_write(conversation)
         if isinstance(found, Outcome):
             return found
         path, data, thread = found
-        if not os.stat(path).st_mode & 0o222:
-            return self._locked(path)
         if not thread.change(message, part.text):
             return Outcome(Verdict.ABSENT, "unknown-message", f"the post {message} was removed")
         try:
@@ -200,12 +194,10 @@ class FileChannel:
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
     ) -> Outcome:
         """The first line is the title; the second says whether it is closed."""
-        found = self._load(conversation)
+        found = self._load_to_write(conversation)
         if isinstance(found, Outcome):
             return found
         path, data, thread = found
-        if not os.stat(path).st_mode & 0o222:
-            return self._locked(path)
         thread.title = thread.title if title is None else one_line(title)
         thread.closed = thread.closed if closed is None else closed
         try:
@@ -271,6 +263,13 @@ class FileChannel:
                 Verdict.REFUSED, "too-long", detail, f"move old lines to another file, {AGAIN}"
             )
         return path, data, parse_thread(data.decode("utf-8", "surrogateescape"))
+
+    def _load_to_write(self, conversation: Conversation) -> Outcome | tuple[str, bytes, Thread]:
+        """The same, unless nobody may write it: root could."""
+        found = self._load(conversation)
+        if not isinstance(found, Outcome) and not os.stat(found[0]).st_mode & 0o222:
+            return self._locked(found[0])
+        return found
 
     def _append(self, path: str, data: bytes, unfinished: int, block: str) -> None:
         """Put a block at the end, wherever the end is by then: a person may be appending too.
