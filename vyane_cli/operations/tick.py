@@ -399,9 +399,7 @@ def _afterwards(
     if call.event is Event.SESSION_END:
         end_session(runtime, session, call.source, deadline)
         broken = any(event.kind is EventKind.TURN_FINISHED for event in plan.transition.events)
-        if (
-            spawned and not call.attended and not broken
-        ):  # else its exit status says what that was: the launcher's part
+        if spawned and not call.attended and not broken:  # else the launcher sees how it ended
             from vyane_cli.operations.results import settle_at_end
 
             settle_at_end(runtime, session)
