@@ -554,7 +554,7 @@ def test_no_file_names_a_path_of_a_machine_or_the_host_of_a_registry() -> None:
 @pytest.mark.parametrize("line", ["/home/" + "ann/x", "cd /" + "root/x", "https://py" + "pi.org/"])
 def test_a_path_of_a_machine_is_found(line) -> None:
     assert FOREIGN.search(line)
-    assert not FOREIGN.search("/home/" + "user/x and $ROOT/work/x")
+    assert not FOREIGN.search("/home/" + "user/x and $ROOT/wo" + "rk/x")
 
 
 def test_the_page_of_state_files_has_every_path_of_the_layout() -> None:

@@ -337,18 +337,32 @@ def test_a_third_party_module_on_the_hook_path_is_found(name, tmp_path) -> None:
     assert present == [f"pkg/hook.py: loads {name}"]
 
 
+HOOK = """
+import os, sys; sys.path.insert(0, sys.argv.pop(1)); os._exit = lambda status: None
+from vyane_cli.hook import main; main(sys.argv[1:])
+sys.stderr.write(' '.join(sorted(sys.modules)))
+"""
+
+
+def hook(home: Path, event: str) -> tuple[str, set[str]]:
+    """What a hook call prints, and the modules that it has loaded at its end."""
+    payload = {"session_id": "s-1", "cwd": str(home.parent), "prompt_id": "p-1"}
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", HOOK, str(PACKAGE.parent), "tick", "--home", str(home)],
+        input=json.dumps({**payload, "hook_event_name": event, "prompt": "go on"}),
+        capture_output=True,
+        text=True,
+        env={"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PID": str(os.getpid())},
+        check=True,
+    )
+    return run.stdout, set(run.stderr.split())
+
+
 TICK_MAY_NOT_LOAD = (*HOOK_MAY_NOT_LOAD, "json", "re")
 
 
 def test_a_tick_that_delivers_loads_no_module_that_it_can_do_without(tmp_path: Path) -> None:
     """From the payload to the settlement, the standard library's light part is enough."""
-    program = (
-        "import os, sys; sys.path.insert(0, sys.argv.pop(1)); os._exit = lambda status: None\n"
-        "from vyane_cli.hook import main; main(sys.argv[1:])\n"
-        "sys.stderr.write(' '.join(sorted(sys.modules)))"
-    )
-    session = {"session_id": "s-1", "cwd": str(tmp_path), "prompt_id": "p-1"}
-    environ = {"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PID": str(os.getpid())}
     home = tmp_path / "vyane"
     home.mkdir()
     loaded: set[str] = set()
@@ -356,26 +370,8 @@ def test_a_tick_that_delivers_loads_no_module_that_it_can_do_without(tmp_path: P
         if event == "PostToolBatch":
             worker = next((home / "current").iterdir()).name
             send(Runtime(str(home), environ={}), Draft(worker, "hello"))
-        run = subprocess.run(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                program,
-                str(PACKAGE.parent),
-                "tick",
-                "--home",
-                home,
-            ],
-            input=json.dumps({**session, "hook_event_name": event, "prompt": "go on"}),
-            capture_output=True,
-            text=True,
-            env=environ,
-            check=True,
-        )
-        assert ("hello" in run.stdout) == (event == "PostToolBatch")
-        loaded = set(run.stderr.split())
+        printed, loaded = hook(home, event)
+        assert ("hello" in printed) == (event == "PostToolBatch")
 
     assert "vyane_cli.core.settling" in loaded
     assert not loaded & set(TICK_MAY_NOT_LOAD)
@@ -389,27 +385,11 @@ def test_a_tick_beside_a_project_without_news_loads_nothing_that_starts_or_store
     tmp_path: Path,
 ) -> None:
     """The books, and how to read them; not what looks at processes or writes mail."""
-    program = (
-        "import os, sys; sys.path.insert(0, sys.argv.pop(1)); os._exit = lambda status: None\n"
-        "from vyane_cli.hook import main; main(sys.argv[1:])\n"
-        "sys.stderr.write(' '.join(sorted(sys.modules)))"
-    )
-    session = {"session_id": "s-1", "cwd": str(tmp_path), "prompt_id": "p-1"}
-    environ = {"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PID": str(os.getpid())}
     home = tmp_path / "vyane"
     home.mkdir()
     loaded: set[str] = set()
     for event in ("SessionStart", "UserPromptSubmit", "Stop", "UserPromptSubmit", "Stop"):
-        words = [sys.executable, "-I", "-S", "-c", program, str(PACKAGE.parent), "tick"]
-        run = subprocess.run(
-            [*words, "--home", str(home)],
-            input=json.dumps({**session, "hook_event_name": event, "prompt": "go on"}),
-            capture_output=True,
-            text=True,
-            env=environ,
-            check=True,
-        )
-        loaded = set(run.stderr.split())
+        _, loaded = hook(home, event)
         if event == "SessionStart":
             worker = next((home / "current").iterdir()).name
             make_project(Runtime(str(home), environ={}), worker, str(tmp_path))

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,6 @@ def bob(world: World) -> Any:
 def inbox(world: World, who: str, kind: str = "task-result") -> list[Any]:
     listed = json.loads(vyane(world.layout.root, "inbox", who, "--all", "--json").out)
     return [message for message in listed if message["kind"] == kind]
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 # ------------------------------------------------------------------ spawn

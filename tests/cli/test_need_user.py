@@ -144,7 +144,6 @@ class Listener:
 
 @pytest.fixture
 def listener():
-    pytest.importorskip("apprise")
     made = Listener()
     yield made
     made.close()
@@ -193,7 +192,6 @@ def test_without_an_address_nothing_is_sent_or_claimed(world):
 
 
 def test_an_address_that_is_none_is_refused_without_its_text(run):  # noqa: F811
-    pytest.importorskip("apprise")
     run("need-user", "add", "--reason", "a", "--ask", "b")
     code, _, err = run("need-user", "notify", "--url", "nonsense://secret")
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cli import test_children
-from tests.cli.test_children import inbox, until, wait, workers
+from tests.cli.test_children import inbox, wait, workers
+from tests.hostlab.waiting import wait_until
 from tests.simulated import World, vyane
 from vyane_cli.store import launches
 
@@ -74,7 +75,8 @@ def shown(world: World) -> Callable[[], Any]:
         file.write(f"\n[runtimes.look]\nspawn = ['true']\ninteractive = {json.dumps(command)}\n")
 
     def look() -> Any:
-        until(lambda: (folder / "seen").exists() and bool((folder / "seen").read_text()))
+        seen = folder / "seen"
+        wait_until(lambda: seen.exists() and bool(seen.read_text()), "it has written", timeout_s=20)
         return json.loads((folder / "seen").read_text())
 
     return look
@@ -117,7 +119,7 @@ def test_what_it_reports_is_its_result_and_its_end_is_no_second_one(world, termi
     pane = shown()["environ"]["TMUX_PANE"]
     terminal.run("send-keys", "-t", pane, "report FOUND", "Enter")
     assert wait(world, child["id"])[0]["summary"] == "FOUND"
-    until(lambda: pane not in terminal.panes())
+    wait_until(lambda: pane not in terminal.panes(), "the pane is closed", timeout_s=20)
     assert len(inbox(world, "bob")) == 1
 
 

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.discord.mockcord import (
     snowflake_at,
 )
 from tests.discord.plain_client import QUIET
+from tests.hostlab.waiting import wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -291,8 +291,7 @@ def test_lost_answers(pair: Any, when: str) -> None:
     discord.fault(kind="delay", operation="create_message", when="after", seconds=0.6)
     with pytest.raises(TimeoutError):
         call("POST", f"/channels/{thread}/messages", {"content": "slow", **SAFE}, timeout=0.2)
-    time.sleep(0.6)
-    assert discord.visible(thread)[-1]["content"] == "slow"
+    wait_until(lambda: discord.visible(thread)[-1]["content"] == "slow", "the late message")
 
 
 def test_a_lost_forum_post_can_be_found_again(pair: Any) -> None:
@@ -314,7 +313,7 @@ def test_side_by_side_creates_are_reported(pair: Any) -> None:
     discord.fault(kind="delay", operation="create_message", when="after", seconds=0.3)
     slow = threading.Thread(target=call.say, args=(thread, "one"))
     slow.start()
-    time.sleep(0.1)
+    wait_until(lambda: len(discord.visible(thread)) == 2, "the first one is there")
     call.say(thread, "two")
     slow.join()
     assert any("order is not guaranteed" in p for p in discord.problems())

@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 
 import pytest
+from hostlab.client import Client
 from hostlab.lab import Lab
 from hostlab.script import bash, subagent, turn
+from hostlab.terminal import Tui
 from hostlab.waiting import wait_until
 
 from e2e.installation import Installation
@@ -300,6 +302,18 @@ def test_no_process_is_left_when_the_sessions_have_ended(world: World, lane: str
     assert world.lab.processes_left() == []
 
 
+def greet_until_known(world: World, client: Client, tui: Tui) -> str:
+    """Prompts to a session that was open before the hooks, until one is taken up; its worker."""
+    for number in range(1, 10):
+        client.script(turn("Hello."))
+        tui.submit("hello")
+        client.request(number)
+        tui.wait_status("idle")
+        if world.workers():
+            break
+    return world.worker(tui.session_id)
+
+
 def test_a_session_that_was_open_before_the_hooks_has_its_mail_with_a_prompt(
     lab: Lab, installation: Installation, tmp_path: Path
 ) -> None:
@@ -307,14 +321,7 @@ def test_a_session_that_was_open_before_the_hooks_has_its_mail_with_a_prompt(
     bob = lab.client("bob")
     with bob.tui() as tui:
         world = open_world(lab, installation, tmp_path / "vyane")
-        for number in range(1, 10):
-            bob.script(turn("Hello."))
-            tui.submit("hello")
-            bob.request(number)
-            tui.wait_status("idle")
-            if world.workers():
-                break
-        name = world.worker(tui.session_id)
+        name = greet_until_known(world, bob, tui)
         world.send(name, MAIL)
         before = len(bob.requests())
         bob.script(turn("Read."))
@@ -331,14 +338,7 @@ def test_an_idle_session_without_a_watch_is_reached_by_a_line_in_its_pane(
     bob = lab.client("bob")
     with bob.tui() as tui:
         world = open_world(lab, installation, tmp_path / "vyane")
-        for number in range(1, 10):
-            bob.script(turn("Hello."))
-            tui.submit("hello")
-            bob.request(number)
-            tui.wait_status("idle")
-            if world.workers():
-                break
-        name = world.worker(tui.session_id)
+        name = greet_until_known(world, bob, tui)
         (row,) = world.workers()
         assert row["transports"] == ["stop", "tmux"]
 

@@ -2,12 +2,12 @@
 
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.hostlab.waiting import wait_until
 from tests.reliability.scale import dice, size
 from tests.simulated import machine
 from vyane_cli.core.mailbox import Process
@@ -37,18 +37,11 @@ class Panes:
             [*words, "-x", "80", "-y", "24", program], capture_output=True, text=True, check=True
         )
         pane, pid = ran.stdout.split()
-        until(typed.exists)
+        wait_until(typed.exists, "the pane is ready", timeout_s=20)
         return pane, int(pid), typed
 
     def close(self) -> None:
         subprocess.run([*self.tmux, "kill-server"], check=False, capture_output=True)
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -81,7 +74,7 @@ def test_each_escape_is_typed_once_and_in_no_other_pane(panes, count):
                 subprocess.run([*panes.tmux, "kill-pane", "-t", pane], check=True)
             if way == "proven":
                 terminals.type_escape(session)
-                until(lambda typed=typed: typed.read_bytes() != b"")
+                wait_until(lambda typed=typed: typed.read_bytes(), "it is typed", timeout_s=20)
                 assert typed.read_bytes() == b"\x1b"
                 typed_keys += 1
             else:

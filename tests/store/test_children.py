@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulated import HUMAN, World, fast_folder, machine
+from tests.simulated import HUMAN, Host, World, fast_folder, machine
 from tests.store.faults import Outcome, stopped_at
 from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
@@ -343,14 +343,19 @@ def test_a_child_whose_launcher_died_is_lost_when_its_process_is_gone(world, lau
 # ------------------------------------------------------------------ a child with hooks
 
 
+def handed(make: Callable[..., Host], parent: Host) -> tuple[Worker, Host]:
+    """A child of the parent, and the print-mode session that its launch would start."""
+    child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
+    return child, make(attended=False, extra={"VYANE_WORKER": child.id})
+
+
 def test_a_print_mode_child_is_registered_by_its_hooks_and_its_end_is_its_result(launched):
     """Its prompt went by the launch, so the dispatch is settled unseen; the last Stop counts."""
     with machine() as make:
         parent = make()
         parent.start()
         world = parent.world
-        child = spawn(world, Order("TASK", parent.worker, cwd="/tmp"))
-        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        child, kid = handed(make, parent)
         seen = kid.start()
         assert kid.worker == child.id
         assert child.name in seen.text
@@ -374,8 +379,7 @@ def test_a_print_mode_child_that_ends_in_an_api_error_has_failed(launched):
     with machine() as make:
         parent = make()
         parent.start()
-        child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
-        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        _, kid = handed(make, parent)
         kid.start()
         kid.prompt(text="TASK")
         kid.call("StopFailure", error="rate_limit")
@@ -390,8 +394,7 @@ def test_a_print_mode_child_that_is_broken_off_in_a_later_turn_is_not_taken_at_i
         parent = make()
         parent.start()
         world = parent.world
-        child = spawn(world, Order("TASK", parent.worker, cwd="/tmp"))
-        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        child, kid = handed(make, parent)
         kid.start()
         kid.prompt(text="TASK")
         kid.stop(last_assistant_message="first")
@@ -411,8 +414,7 @@ def test_a_session_below_a_child_has_no_part_in_its_result(launched):
     with machine() as make:
         parent = make()
         parent.start()
-        child = spawn(parent.world, Order("TASK", parent.worker, cwd="/tmp"))
-        kid = make(attended=False, extra={"VYANE_WORKER": child.id})
+        child, kid = handed(make, parent)
         kid.start()
         below = make(attended=False, extra={"VYANE_WORKER": child.id})
         below.start()

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.hostlab.waiting import wait_until
 from tests.simulated import Host, machine
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
@@ -78,7 +78,7 @@ class Pane:
         program = [sys.executable, str(self.folder / "client.py"), str(self.folder), quirk, box]
         environ = ["-e", "LC_ALL=C.UTF-8"]
         self.tmux("new-session", "-d", "-x", "80", "-y", "24", *environ, *program)
-        until((self.folder / "ready").exists)
+        wait_until((self.folder / "ready").exists, "the pane is ready", timeout_s=20)
         pane, pid = self.tmux("display-message", "-p", "#{pane_id} #{pane_pid}").split()
         known = registry.load_session(self.bob.world.layout, self.bob.session)
         assert known is not None
@@ -107,13 +107,6 @@ class Pane:
     @property
     def line(self) -> str:
         return self.bob.world.templates.fill("typed-mail")
-
-
-def until(true: Callable[[], Any]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.fixture

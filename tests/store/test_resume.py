@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.hostlab.waiting import wait_until
 from tests.simulated import Host, World, machine
 from tests.store.faults import stopped_at
 from tests.store.test_children import results
@@ -70,17 +70,9 @@ def script(folder: Path, host: Host, *calls: tuple[str, dict[str, Any]]) -> None
     (folder / "calls.json").write_text(json.dumps(made))
 
 
-def until(found: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 30
-    while not (value := found()):
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
-    return value
-
-
 def seen_in(folder: Path) -> dict[str, Any]:
     path = folder / "seen.json"
-    until(path.exists)
+    wait_until(path.exists, "the child has looked about", timeout_s=30)
     found: dict[str, Any] = json.loads(path.read_text())
     path.unlink()
     return found
@@ -93,10 +85,14 @@ def ended(world: World, worker: str) -> launches.Launch:
         launch = launches.load(world.layout, worker)
         return launch if launch is not None and launch.ended_at is not None else None
 
-    found = until(over)
+    found = wait_until(over, "it is over", timeout_s=30)
     assert isinstance(found, launches.Launch)
     launcher = found.launcher
-    until(lambda: resuming.processes.is_present(launcher) is False)
+    wait_until(
+        lambda: resuming.processes.is_present(launcher) is False,
+        "its launcher is gone",
+        timeout_s=30,
+    )
     return found
 
 
@@ -178,7 +174,7 @@ def test_a_session_that_could_not_be_opened_is_tried_once_for_a_message(hosts):
     first = world.send(bob.worker, "hello")
     launch = ended(world, bob.worker)
     assert launch.exit_status == 3
-    (entry,) = until(lambda: needs.listing(world.layout))
+    (entry,) = wait_until(lambda: needs.listing(world.layout), "the person is called", timeout_s=30)
     assert "exited with status 3" in entry["text"]
     world.pass_s(400)
     assert collect(world)[0]["resumed"] == 0
@@ -279,7 +275,9 @@ def test_a_child_whose_resume_command_is_not_there_has_failed(hosts, monkeypatch
     parent, kid = broken_off(hosts, monkeypatch)
     allow(parent.world, "children", command=["/no/such/program"])
     settle_lost(parent.world, registry.Registry(parent.world.layout).workers[kid.worker])
-    (message,) = until(lambda: results(parent.world, parent.worker))
+    (message,) = wait_until(
+        lambda: results(parent.world, parent.worker), "the result", timeout_s=30
+    )
     assert "/no/such/program" in message.payload["error"]
 
 
