@@ -23,8 +23,8 @@ from vyane_cli.core.sessions import (
 )
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.init import initialise
 from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import codec, document, files, registry
 

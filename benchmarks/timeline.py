@@ -22,7 +22,7 @@ from vyane_cli.core.cursors import Cursor, render_cursor
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.ids import render_ulid
 from vyane_cli.core.turns import Clock, TimelineHead, Transition
-from vyane_cli.operations.watch import Mode, check_watch, watch
+from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.runtime import Runtime, accelerate
 from vyane_cli.store import codec, processes, reading, registry, timeline
 

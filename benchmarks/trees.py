@@ -10,9 +10,9 @@ from benchmarks.report import Goal, Row, row
 from vyane_cli.core.cancels import Outcome
 from vyane_cli.core.runtimes import BUILT_IN
 from vyane_cli.core.spawning import Order
-from vyane_cli.operations.cancel import cancel
-from vyane_cli.operations.link import link_child
-from vyane_cli.operations.topology import topology
+from vyane_cli.operations.children.cancel import cancel
+from vyane_cli.operations.children.link import link_child
+from vyane_cli.operations.children.topology import topology
 from vyane_cli.runtime import accelerate
 from vyane_cli.store import registry
 

@@ -20,12 +20,12 @@ from vyane_cli.core.projects import Project
 from vyane_cli.core.tasks import Ledger, Task
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.hosts import generic
-from vyane_cli.operations import claims as claiming
-from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.projects import claims as claiming
+from vyane_cli.operations.projects.task_report import TaskReport, report_task
+from vyane_cli.operations.projects.wake import Round, wake
 from vyane_cli.operations.results import settle_exit
-from vyane_cli.operations.task_report import TaskReport, report_task
 from vyane_cli.operations.tick import tick
-from vyane_cli.operations.wake import Round, wake
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import (
     claims,
@@ -291,5 +291,5 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         monkeypatch.setattr(
             spawning, "start_launcher", lambda runtime, worker, environment: made.launch(worker)
         )
-        monkeypatch.setattr("vyane_cli.operations.dispatch.LOOK_S", 0.0)
+        monkeypatch.setattr("vyane_cli.operations.projects.dispatch.LOOK_S", 0.0)
         yield made

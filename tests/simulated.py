@@ -24,10 +24,10 @@ from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.hosts import claude_code, generic
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.init import initialise
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.register import register_worker
 from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.operations.tick import tick
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import inbox, locks, processes, registry, timeline

@@ -7,6 +7,7 @@ so that the tests below can also show it a package that breaks the rule.
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,21 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # fmt: on
 OPEN_TO_ALL = {"errors", "__init__"}
+
+# The folders of operations/: a family, and the families that it may import besides what lies
+# directly in operations/, which imports none of them. So a hook loads no family unless it says so.
+# fmt: off
+FAMILIES: dict[str, set[str]] = {
+    "children":      set(),
+    "timelines":     set(),
+    "demo":          set(),
+    "conversations": {"children"},
+    "upkeep":        {"timelines"},
+    "projects":      {"children", "conversations", "upkeep"},
+    "setup":         {"projects"},
+    "health":        {"conversations", "upkeep", "projects"},
+}
+# fmt: on
 
 # No I/O, clock, randomness or environment comes with these.
 CORE_STDLIB = set(
@@ -132,6 +148,25 @@ def direction_findings(package: Path) -> list[str]:
     return found
 
 
+def family_findings(package: Path) -> list[str]:
+    found = []
+    operations = package / "operations"
+    for file in modules_of(operations):
+        inside = file.relative_to(operations).parts[:-1]
+        family = inside[0] if inside else None
+        if family is not None and family not in FAMILIES:
+            found.append(f"{file.relative_to(package.parent)}:1: {family} has no row in FAMILIES")
+            continue
+        may = {family, *FAMILIES[family]} if family is not None else set()
+        for one in imports_of(package, file):
+            root, *reached = one.target.split(".")
+            if root != package.name or reached[:1] != ["operations"] or len(reached) < 2:
+                continue
+            if (operations / reached[1]).is_dir() and reached[1] not in may:
+                found.append(f"{one}, a family that {family or 'operations/ itself'} may not use")
+    return found
+
+
 def core_findings(package: Path) -> list[str]:
     found = []
     for file in modules_of(package / "core"):
@@ -186,6 +221,24 @@ def test_imports_point_from_the_entries_to_the_core() -> None:
     assert not (found := direction_findings(PACKAGE)), "\n".join(found)
 
 
+def test_the_families_of_operations_import_one_way() -> None:
+    assert FAMILIES.keys() == {
+        path.name
+        for path in (PACKAGE / "operations").iterdir()
+        if path.is_dir() and path.name != "__pycache__"
+    }
+    assert not (found := family_findings(PACKAGE)), "\n".join(found)
+
+
+def test_the_page_on_architecture_has_the_table_of_families() -> None:
+    page = (PACKAGE.parent / "docs" / "explanation" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|$", page, re.M)
+
+    shown = {family: set(re.findall(r"`(\w+)`", may)) for family, may in rows}
+
+    assert {family: may for family, may in shown.items() if family in FAMILIES} == FAMILIES
+
+
 def test_the_core_has_no_io_no_clock_no_randomness_and_no_environment() -> None:
     assert modules_of(PACKAGE / "core")
     assert not (found := core_findings(PACKAGE)), "\n".join(found)
@@ -217,6 +270,8 @@ SOUND = {
     "hosts/codex.py": "from pkg.core.ids import ulid\n",
     "operations/__init__.py": "",
     "operations/send.py": "from pkg.store import journal\nfrom pkg.runtime import Runtime\n",
+    "operations/upkeep/__init__.py": "",
+    "operations/upkeep/gc.py": "from pkg.operations.send import send\n",
     "render/__init__.py": "",
     "render/human.py": "from rich.table import Table\n",
     "store/__init__.py": "",
@@ -233,7 +288,8 @@ def package_of(folder: Path, **changes: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "findings", [direction_findings, core_findings, name_findings, hook_findings]
+    "findings",
+    [direction_findings, family_findings, core_findings, name_findings, hook_findings],
 )
 def test_a_sound_package_has_no_findings(findings, tmp_path) -> None:
     assert findings(package_of(tmp_path)) == []
@@ -274,6 +330,31 @@ def test_an_import_against_the_direction_is_found_by_file_and_line(file, line, t
         (found,) = direction_findings(package)
         assert found.startswith(f"pkg/{file}:2: ")
         assert "imports pkg." in found
+
+
+@pytest.mark.parametrize(
+    "file, line",
+    [
+        ("operations/send.py", "from pkg.operations.upkeep import gc"),
+        ("operations/send.py", "from .upkeep.gc import collect"),
+        ("operations/upkeep/gc.py", "from pkg.operations.projects.wake import wake"),
+        ("operations/upkeep/gc.py", "from pkg.operations import projects"),
+    ],
+)
+def test_an_import_against_the_order_of_the_families_is_found(file, line, tmp_path) -> None:
+    package = package_of(
+        tmp_path, **{file: f"import sys\n{line}\n", "operations/projects/__init__.py": ""}
+    )
+
+    (found,) = family_findings(package)
+
+    assert found.startswith(f"pkg/{file}:2: ")
+
+
+def test_a_family_without_a_row_is_found(tmp_path) -> None:
+    (found,) = family_findings(package_of(tmp_path, **{"operations/odd/end.py": ""}))
+
+    assert found == "pkg/operations/odd/end.py:1: odd has no row in FAMILIES"
 
 
 def test_a_part_without_a_place_in_the_direction_is_found(tmp_path) -> None:
@@ -397,4 +478,6 @@ def test_a_tick_beside_a_project_without_news_loads_nothing_that_starts_or_store
     assert "vyane_cli.operations.supervise" in loaded
     assert (home / "projects" / "p" / "TO_MAIN.md").exists()
     assert not loaded & set(TICK_MAY_NOT_LOAD)
-    assert not loaded & {f"vyane_cli.operations.{n}" for n in ("storing", "spawn", "liveness")}
+    assert not loaded & {
+        f"vyane_cli.operations.{name}" for name in ("storing", "children.spawn", "liveness")
+    }

@@ -23,8 +23,8 @@ from vyane_cli.core.calls import Trigger
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
-from vyane_cli.operations.watch import Mode, check_watch, watch
+from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
+from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.runtime import Deadline, Runtime
 
 TIMEOUT_S = 5.0

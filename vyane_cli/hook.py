@@ -125,7 +125,7 @@ def serve(
             if not (out.shown or sleeps):
                 ticking.spool_call(runtime, call)
         if call.event == "stop" and runtime.config["mirror.after_stop"]:
-            from vyane_cli.operations.mirror_start import start_push
+            from vyane_cli.operations.conversations.mirror_start import start_push
 
             start_push(runtime)
         if sleeps and not out.woke:

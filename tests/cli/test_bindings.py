@@ -197,8 +197,8 @@ def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):
     bound = bind(run, "--idle", "1s")
     world = channel.world
     world.pass_s(3600)
-    from vyane_cli.operations.bindings import touch
-    from vyane_cli.operations.bindings_sweep import sweep
+    from vyane_cli.operations.conversations.bindings import touch
+    from vyane_cli.operations.conversations.bindings_sweep import sweep
 
     world.channels = {}
     touch(world, bound["binding_id"], at=world.clock().at)

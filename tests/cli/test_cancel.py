@@ -9,7 +9,7 @@ from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixture
 from tests.simulated import vyane
 from tests.store.test_cancel import grow
 from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations.gc import collect
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import registry
 
 PERSON = ("--from-kind", "human")

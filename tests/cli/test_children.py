@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulated import Ran, World, fast_folder, vyane
 from vyane_cli.core.results import TOKENS_MAX, estimate_tokens
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.setup.init import initialise
 
 VYANE = f"{sys.executable} -m vyane_cli"
 CHILD = """

@@ -12,8 +12,7 @@ import pytest
 
 from tests.simulated import Ran, vyane
 from vyane_cli.errors import NotFoundError
-from vyane_cli.operations import demo, demo_real, simulation
-from vyane_cli.operations.demo import Scene, play, stage_at
+from vyane_cli.operations.demo.demo import Scene, demo, demo_real, play, simulation, stage_at
 
 
 @pytest.fixture

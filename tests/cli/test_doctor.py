@@ -18,8 +18,8 @@ from vyane_cli.core.mailbox import Op
 from vyane_cli.core.messages import Lane
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations import hooks
-from vyane_cli.operations.doctor import CHECKS, Check, examine
-from vyane_cli.operations.repairs import repair
+from vyane_cli.operations.health.doctor import CHECKS, Check, examine
+from vyane_cli.operations.health.repairs import repair
 from vyane_cli.store import codec, files, locks, needs, quarantine, registry
 from vyane_cli.store.layout import Layout
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.simulated import Host, World, machine, vyane
 from vyane_cli.core.mailbox import Op, render_message
-from vyane_cli.operations.gc import collect
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.story import tell
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import archive, files, journal, locks, processes, registry
 
 DAY_S = 86_400

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from vyane_cli.core.messages import FromKind
-from vyane_cli.operations.gc import collect
 from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.upkeep.gc import collect
 
 
 def test_looking_changes_nothing(one, run):  # noqa: F811

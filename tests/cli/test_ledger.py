@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from vyane_cli.core.claims import Claim
-from vyane_cli.operations.claims import claim_head, held_tasks
+from vyane_cli.operations.projects.claims import claim_head, held_tasks
 from vyane_cli.store import claims, journal, registry
 
 
@@ -426,8 +426,8 @@ def test_an_unregistered_agent_may_not_accept_a_goal_either(ledger, monkeypatch)
 
 
 def test_doctor_names_what_is_wrong_in_a_project_and_leaves_it(ledger, one):  # noqa: F811
-    from vyane_cli.operations.checks import state
-    from vyane_cli.operations.checks.subject import Subject
+    from vyane_cli.operations.health.checks import state
+    from vyane_cli.operations.health.checks.subject import Subject
 
     def found():
         return state.books(Subject(one.world, None, "/"))  # type: ignore[arg-type]

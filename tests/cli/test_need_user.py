@@ -16,11 +16,11 @@ from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixture
 from tests.simulated import World, fast_folder
 from tests.store.faults import ENDLESS, stopped_at
 from vyane_cli.core.needs import TRIES, fold, to_tell
-from vyane_cli.operations.checks.notifications import notifications
-from vyane_cli.operations.checks.subject import Subject
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.health.checks.notifications import notifications
+from vyane_cli.operations.health.checks.subject import Subject
 from vyane_cli.operations.needs import call_person
-from vyane_cli.operations.notify import notify
+from vyane_cli.operations.projects.notify import notify
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.store import needs
 
 
@@ -231,7 +231,9 @@ class Fake:
 
 def test_a_kill_at_any_step_of_a_notification_never_tells_twice(world, tmp_path, monkeypatch):
     told = tmp_path / "told"
-    monkeypatch.setattr("vyane_cli.operations.notify._sender", lambda addresses: Fake(told))
+    monkeypatch.setattr(
+        "vyane_cli.operations.projects.notify._sender", lambda addresses: Fake(told)
+    )
     for k in range(1, ENDLESS):
         key = f"k{k}"
         needs.add(world.layout, key, key, world.clock(), world.deadline())
@@ -254,7 +256,9 @@ def test_doctor_says_when_an_address_leads_nowhere(world, monkeypatch):
         told = needs.claim_notices(world.layout, world.clock(), world.deadline())
         needs.give_back(world.layout, told, world.clock(), world.deadline())
     assert "N1 could not be sent" in notifications(subject).detail
-    monkeypatch.setattr("vyane_cli.operations.checks.notifications.find_spec", lambda name: None)
+    monkeypatch.setattr(
+        "vyane_cli.operations.health.checks.notifications.find_spec", lambda name: None
+    )
     assert "vyane[notify]" in notifications(subject).fix
 
 

@@ -8,10 +8,10 @@ from vyane_cli import channels
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.doctor import examine
-from vyane_cli.operations.gc import collect
-from vyane_cli.operations.mirror_push import push
+from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.health.doctor import examine
 from vyane_cli.operations.results import settle_child
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import bindings as book
 from vyane_cli.store import registry
 
@@ -71,7 +71,7 @@ def test_doctor_counts_results_without_a_place_of_their_own(one):  # noqa: F811
     Path(one.home, "threads").mkdir()
     Path(one.home, "threads", "notes.md").write_text("")
     from vyane_cli.core.conversations import Conversation
-    from vyane_cli.operations.bindings import Wanted, bind, unbind
+    from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
 
     bind(one.world, Wanted("project", Conversation("file", "default", "notes")))
     child = spawned(one)

@@ -11,8 +11,8 @@ from tests.store.faults import Outcome, stopped_at
 from tests.store.test_faults import every_k
 from vyane_cli.core.messages import FromKind, Kind, Lane, Message, ToKind
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.purge import delete_and_purge
 from vyane_cli.operations.story import tell
+from vyane_cli.operations.upkeep.purge import delete_and_purge
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import inbox, launches, quarantine
 

@@ -83,8 +83,11 @@ def test_a_shell_runs_only_what_is_written_here():
         if re.search(r"[\"'](/bin/)?(sh|bash|zsh)[\"'],\s*[\"']-l?c[\"']", path.read_text())
     ]
 
-    assert named == ["operations/checks/installation.py", "operations/mirror_start.py"]
-    assert """'"$@" &', "sh", *command""" in (PACKAGE / named[1]).read_text()
+    assert named == [
+        "operations/conversations/mirror_start.py",
+        "operations/health/checks/installation.py",
+    ]
+    assert """'"$@" &', "sh", *command""" in (PACKAGE / named[0]).read_text()
 
 
 # ------------------------------------------------------------------ arguments

@@ -11,11 +11,11 @@ from tests.simulated import HUMAN
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations import spawn as spawning
-from vyane_cli.operations.report import report_long_running
-from vyane_cli.operations.spawn import spawn
-from vyane_cli.operations.stale import Staleness, find_stale, mark_stale
+from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.children.report import report_long_running
+from vyane_cli.operations.children.spawn import spawn
 from vyane_cli.operations.takeover import take_over
+from vyane_cli.operations.upkeep.stale import Staleness, find_stale, mark_stale
 from vyane_cli.store import files, needs, registry
 
 LONG_S = 2_000.0

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from tests.simulated import World
 from tests.store.test_cancel import grow
-from vyane_cli.operations.topology import topology
+from vyane_cli.operations.children.topology import topology
 from vyane_cli.store import registry
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.projects import NAME, Scene, Table, make_project
 from tests.simulated import World, fast_folder, vyane
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.store import locks, registry
 
 BARE = {"PATH": "/usr/bin:/bin"}

@@ -7,7 +7,7 @@ from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from tests.simulated import Host
 from vyane_cli.core.messages import FromKind
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.settings import set_setting
+from vyane_cli.operations.setup.settings import set_setting
 
 AGENT = Speaker(FromKind.WORKER, "w-0123456789ab", "api-main")
 

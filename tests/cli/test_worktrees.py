@@ -12,7 +12,7 @@ from tests.cli.test_children import inbox, spawn, wait
 from tests.simulated import vyane
 from tests.store.faults import stopped_at
 from vyane_cli.core.spawning import Order
-from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.store import registry
 
 world = test_children.world

@@ -20,11 +20,11 @@ from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations import spawn as spawning
-from vyane_cli.operations.mirror_pull import pull
-from vyane_cli.operations.mirror_push import push
+from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.conversations.mirror_pull import pull
+from vyane_cli.operations.conversations.mirror_push import push
 from vyane_cli.operations.results import settle_child
-from vyane_cli.operations.spawn import spawn
 from vyane_cli.store import files, registry
 
 CHANGING = re.compile(r"\b(vs-[0-9a-f]{12}|01[0-9A-Z]{24})\b|`/\S+`")

@@ -19,12 +19,12 @@ from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending
 from vyane_cli.errors import VyaneError
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations import channels
-from vyane_cli.operations.bindings import Wanted, bind
-from vyane_cli.operations.checks import places
-from vyane_cli.operations.checks.subject import Subject
+from vyane_cli.operations.conversations import channels
+from vyane_cli.operations.conversations.bindings import Wanted, bind
+from vyane_cli.operations.conversations.mirror_status import describe_mirror
+from vyane_cli.operations.health.checks import places
+from vyane_cli.operations.health.checks.subject import Subject
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.mirror_status import describe_mirror
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
 

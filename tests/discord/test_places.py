@@ -12,8 +12,8 @@ from tests.discord.sessions import Mirrored, mirrored
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.errors import RefusedError
-from vyane_cli.operations import channels
-from vyane_cli.operations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations import channels
+from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors, registry
 
@@ -102,7 +102,7 @@ def test_binding_again_while_a_push_runs_repeats_nothing(
     one: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The push comes between the two looks that a bind takes at what stands there."""
-    from vyane_cli.operations import opening
+    from vyane_cli.operations.conversations import opening
 
     started(one)
     thread = one.thread()
@@ -146,7 +146,7 @@ def test_a_place_that_was_given_to_another_session_is_not_taken_back(one: Mirror
 def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
     one: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vyane_cli.operations import mirror_push
+    from vyane_cli.operations.conversations import mirror_push
 
     new = one.world.register("new")
     opened, record = mirror_push.open_session, []
@@ -156,13 +156,13 @@ def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
         if session.id == one.host.logical:
             where = outcome[0].conversation
             wanted = Wanted(new, where)
-            monkeypatch.setattr("vyane_cli.operations.opening.Run", _Busy)
+            monkeypatch.setattr("vyane_cli.operations.conversations.opening.Run", _Busy)
             record.append(bind(one.world, wanted))
             monkeypatch.undo()
         return outcome
 
     monkeypatch.setattr(mirror_push, "open_session", late)
-    monkeypatch.setattr("vyane_cli.operations.opening.begin", lambda *given: None)
+    monkeypatch.setattr("vyane_cli.operations.conversations.opening.begin", lambda *given: None)
     one.configure(sessions="all")
     one.turn("start")
     one.push()
@@ -206,7 +206,7 @@ def test_a_forum_that_was_bound_before_holds_up_itself_alone(
     started(one)
     other = one.world.register("other")
     with monkeypatch.context() as patched:
-        patched.setattr("vyane_cli.operations.opening.Run", _Busy)
+        patched.setattr("vyane_cli.operations.conversations.opening.Run", _Busy)
         bound(one, who=other, where=str(one.server.forum.id))
     one.turn("on")
     one.say("hello")

@@ -13,8 +13,8 @@ from tests.reliability.history import Log, lines
 from tests.simulated import HUMAN, Host, World
 from vyane_cli.api import Vyane
 from vyane_cli.errors import DurabilityUnknownError, LockTimeoutError, VyaneError
-from vyane_cli.operations.gc import collect
 from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import inbox, journal, registry
 from vyane_cli.store.locks import Deadline
 

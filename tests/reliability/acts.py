@@ -26,7 +26,7 @@ from tests.store.faults import stopped_at
 from vyane_cli.core.messages import Kind
 from vyane_cli.errors import NotFoundError
 from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.turn import finish_turn, start_turn
+from vyane_cli.operations.timelines.turn import finish_turn, start_turn
 from vyane_cli.store import document, inbox, journal, registry, timeline
 
 PERSON = ("--from-kind", "human")
@@ -678,7 +678,7 @@ def run_here(lab: Lab, case: Case, say: Callable[[object], None]) -> None:
     os.environ.update(environ)
     os.chdir(lab.one.cwd)
     if not case.alone:
-        from vyane_cli.operations import spawn
+        from vyane_cli.operations.children import spawn
 
         spawn.start_launcher = lambda *words: None  # type: ignore[assignment]
     if case.words[0] == "tick":

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from tests.reliability.history import gaps
 from tests.simulated import World
 from vyane_cli.api import Vyane
-from vyane_cli.operations.turn import emit_event, start_turn
+from vyane_cli.operations.timelines.turn import emit_event, start_turn
 from vyane_cli.store import registry
 
 DAY_S = 86_400

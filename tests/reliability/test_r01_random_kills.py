@@ -11,7 +11,7 @@ from tests.reliability import history
 from tests.reliability.actors import Stage, Work, ended, kill
 from tests.reliability.scale import dice, size
 from tests.simulated import machine
-from vyane_cli.operations.gc import collect
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.runtime import Deadline
 from vyane_cli.store import quarantine
 

@@ -94,7 +94,7 @@ def set_right(path: Path, root: Path, kind: str) -> None:
         finally:
             box.close()
         return
-    from vyane_cli.operations.repairs import _mend_journal
+    from vyane_cli.operations.health.repairs import _mend_journal
 
     _mend_journal(str(path), str(root))
 

@@ -19,9 +19,9 @@ from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession, LogicalSession
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.errors import ConflictError, RefusedError
-from vyane_cli.operations.cancel import Cancelled, cancel
+from vyane_cli.operations.children.cancel import Cancelled, cancel
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.store import cancels, processes, registry, timeline
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))

@@ -17,10 +17,9 @@ from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.errors import ConflictError, StorageError
 from vyane_cli.operations import launch as launching
-from vyane_cli.operations import spawn as spawning
-from vyane_cli.operations.cancel import cancel
-from vyane_cli.operations.gc import collect
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.children.cancel import cancel
+from vyane_cli.operations.children.spawn import spawn
 from vyane_cli.operations.launch import run
 from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.operations.results import (
@@ -31,7 +30,8 @@ from vyane_cli.operations.results import (
     settle_exit,
     settle_lost,
 )
-from vyane_cli.operations.spawn import spawn
+from vyane_cli.operations.setup.init import initialise
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import launches, registry
 
 

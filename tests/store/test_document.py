@@ -17,7 +17,7 @@ from vyane_cli.core.sessions import (
     render_session,
 )
 from vyane_cli.errors import CorruptStateError, StorageError
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import codec, document, files, registry
 

@@ -12,10 +12,10 @@ import pytest
 from tests.simulated import HUMAN, Host, machine
 from tests.store.faults import Outcome, failing_at, stopped_at
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.gc import collect
 from vyane_cli.operations.register import rename_worker
 from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.timeline_delete import delete_timeline
+from vyane_cli.operations.timelines.delete import delete_timeline
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import quarantine
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))

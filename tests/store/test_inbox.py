@@ -20,7 +20,7 @@ from vyane_cli.core.mailbox import Head, Op, render_message
 from vyane_cli.core.messages import Message
 from vyane_cli.core.turns import Clock, Transition, emit
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.gc import collect
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import archive, codec, inbox, journal, quarantine, timeline
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))

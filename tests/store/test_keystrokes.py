@@ -17,11 +17,11 @@ from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.errors import LockTimeoutError
 from vyane_cli.operations import keystrokes
-from vyane_cli.operations import spawn as spawning
+from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.children.spawn import spawn
 from vyane_cli.operations.keystrokes import type_for_mail
 from vyane_cli.operations.nudge import nudge
 from vyane_cli.operations.results import settle_child
-from vyane_cli.operations.spawn import spawn
 from vyane_cli.store import locks, processes, registry
 from vyane_cli.store.locks import Kind
 

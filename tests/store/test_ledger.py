@@ -18,9 +18,9 @@ from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.taskgraph import Node
 from vyane_cli.core.tasks import Ledger, Task
 from vyane_cli.errors import ConflictError, CorruptStateError
-from vyane_cli.operations.claims import claim_head, held_tasks
-from vyane_cli.operations.projects import create_project, named
-from vyane_cli.operations.tasks import add_task
+from vyane_cli.operations.projects.claims import claim_head, held_tasks
+from vyane_cli.operations.projects.projects import create_project, named
+from vyane_cli.operations.projects.tasks import add_task
 from vyane_cli.store import claims, journal, ledger, processes
 
 

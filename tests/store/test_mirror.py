@@ -23,10 +23,10 @@ from vyane_cli.core.messages import FromKind, Lane
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations import diagnose
-from vyane_cli.operations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations.mirror_pull import pull
+from vyane_cli.operations.conversations.mirror_push import push
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.mirror_pull import pull
-from vyane_cli.operations.mirror_push import push
 from vyane_cli.operations.results import settle_child
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.store import bindings as book

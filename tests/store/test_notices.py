@@ -10,7 +10,7 @@ import pytest
 from tests.projects import NAME, Scene, scene
 from vyane_cli.core.gating import NOTICE_GATES, Gate
 from vyane_cli.operations import supervise as supervising
-from vyane_cli.operations.projects import create_project
+from vyane_cli.operations.projects.projects import create_project
 from vyane_cli.store import journal
 
 

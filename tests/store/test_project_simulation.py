@@ -14,7 +14,7 @@ import pytest
 from tests.projects import NAME, Scene, scene
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.tasks import TaskStatus
-from vyane_cli.operations.schedule import set_status
+from vyane_cli.operations.projects.schedule import set_status
 from vyane_cli.store import schedules
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))

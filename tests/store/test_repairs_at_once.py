@@ -10,7 +10,7 @@ from tests.reliability import history
 from tests.reliability.actors import Stage, Work, wait_for
 from tests.simulated import machine
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.repairs import repair
+from vyane_cli.operations.health.repairs import repair
 from vyane_cli.store import journal, quarantine, registry, timeline
 
 RUBBISH, HALF = b"rubbish\n", b'{"v":1,"half'

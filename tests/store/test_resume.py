@@ -16,10 +16,10 @@ from tests.store.test_children import results
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations import resume as resuming
-from vyane_cli.operations import spawn as spawning
-from vyane_cli.operations.gc import collect
+from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.children.spawn import spawn
 from vyane_cli.operations.results import settle_lost
-from vyane_cli.operations.spawn import spawn
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import launches, needs, registry
 
 SESSION = """

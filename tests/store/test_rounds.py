@@ -12,9 +12,9 @@ from vyane_cli.core.rounds import MATRIX
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError, NotFoundError
-from vyane_cli.operations.feedback import ASKS
-from vyane_cli.operations.needs import ask_person
-from vyane_cli.operations.schedule import set_status
+from vyane_cli.operations.projects.feedback import ASKS
+from vyane_cli.operations.projects.need_user import ask_person
+from vyane_cli.operations.projects.schedule import set_status
 from vyane_cli.store import inbox, locks, needs, registry, schedules
 
 

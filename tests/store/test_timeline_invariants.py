@@ -21,9 +21,9 @@ from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.turns import Transition
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, StorageError
-from vyane_cli.operations.timeline_delete import clear_trash, delete_timeline
-from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
-from vyane_cli.operations.watch import check_watch, watch
+from vyane_cli.operations.timelines.delete import clear_trash, delete_timeline
+from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
+from vyane_cli.operations.timelines.watch import check_watch, watch
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import files, processes, registry, spool, timeline
 

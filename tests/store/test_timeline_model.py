@@ -23,7 +23,7 @@ from vyane_cli.core.plans import Snapshot
 from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import REMEMBERED, Transition
 from vyane_cli.errors import ConflictError
-from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
+from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
 from vyane_cli.store import codec, timeline
 
 FULL = os.environ.get("TIMELINE_TESTS") == "full"

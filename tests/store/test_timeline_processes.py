@@ -12,8 +12,8 @@ import pytest
 
 from tests.store.timelines import SESSION, Desk
 from vyane_cli.operations.register import register_worker
-from vyane_cli.operations.turn import start_turn
-from vyane_cli.operations.watch import check_watch, watch
+from vyane_cli.operations.timelines.turn import start_turn
+from vyane_cli.operations.timelines.watch import check_watch, watch
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import timeline
 from vyane_cli.store.waiting import Changes

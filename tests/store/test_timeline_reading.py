@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.store.timelines import SESSION, Desk
 from vyane_cli.core.cursors import parse_cursor, render_cursor
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, StorageError
-from vyane_cli.operations.watch import check_watch, watch
+from vyane_cli.operations.timelines.watch import check_watch, watch
 from vyane_cli.store import files, journal, reading, timeline
 
 

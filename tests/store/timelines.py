@@ -10,7 +10,7 @@ from vyane_cli.core.cursors import render_cursor
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.turns import Clock, Transition
-from vyane_cli.operations.watch import check_watch, watch
+from vyane_cli.operations.timelines.watch import check_watch, watch
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import codec, reading, timeline
 

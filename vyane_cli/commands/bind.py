@@ -9,8 +9,8 @@ from vyane_cli.commands.state import state_of
 from vyane_cli.core.bindings import DEFAULT_ACCOUNT, Binding, parse_conversation, render_binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.operations.bindings import Wanted, bind
-from vyane_cli.operations.channels import is_set_up
+from vyane_cli.operations.conversations.bindings import Wanted, bind
+from vyane_cli.operations.conversations.channels import is_set_up
 from vyane_cli.render.human import Screen, clock_time, safe
 
 

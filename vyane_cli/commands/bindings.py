@@ -17,9 +17,9 @@ from vyane_cli.core.bindings import (
 )
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.errors import ExitCode
-from vyane_cli.operations.bindings import list_bindings, resolve_conversation, touch
-from vyane_cli.operations.bindings_sweep import sweep
-from vyane_cli.operations.channels import capabilities
+from vyane_cli.operations.conversations.bindings import list_bindings, resolve_conversation, touch
+from vyane_cli.operations.conversations.bindings_sweep import sweep
+from vyane_cli.operations.conversations.channels import capabilities
 from vyane_cli.render.human import Screen, ago, clock_time, counted, safe
 
 app = typer.Typer(

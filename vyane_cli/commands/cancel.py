@@ -7,7 +7,7 @@ import typer
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.errors import ExitCode
-from vyane_cli.operations.cancel import cancel
+from vyane_cli.operations.children.cancel import cancel
 from vyane_cli.render.human import Screen, safe
 
 

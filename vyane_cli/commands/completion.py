@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.completion import script
+from vyane_cli.operations.setup.completion import script
 
 
 class Shell(StrEnum):

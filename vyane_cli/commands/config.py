@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.settings import get_setting, list_settings, set_setting
+from vyane_cli.operations.setup.settings import get_setting, list_settings, set_setting
 from vyane_cli.render.human import Screen
 
 app = typer.Typer(

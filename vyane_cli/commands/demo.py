@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.demo import Scene, play, stage_at
+from vyane_cli.operations.demo.demo import Scene, play, stage_at
 from vyane_cli.render.human import Screen
 
 AS_IT_IS: dict[str, Any] = {
@@ -34,7 +34,7 @@ def command(
     scenes: list[Scene] = []
     with stage_at(keep=keep) as stage:
         if real:
-            from vyane_cli.operations.demo_real import play_real as script
+            from vyane_cli.operations.demo.demo_real import play_real as script
         else:
             script = play
         for scene in script(stage):

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.doctor import Check, examine
-from vyane_cli.operations.repairs import Repair, repair
+from vyane_cli.operations.health.doctor import Check, examine
+from vyane_cli.operations.health.repairs import Repair, repair
 from vyane_cli.render.human import Screen, safe
 
 

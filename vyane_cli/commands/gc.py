@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.operations.gc import GRACE_S, collect
+from vyane_cli.operations.upkeep.gc import GRACE_S, collect
 from vyane_cli.render.human import Screen, safe
 
 WORDS = {

@@ -6,8 +6,14 @@ import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.task import Project
-from vyane_cli.operations.goals import accept_goal, describe_goal, get_goal, goal_status, set_goal
-from vyane_cli.operations.projects import select_project
+from vyane_cli.operations.projects.goals import (
+    accept_goal,
+    describe_goal,
+    get_goal,
+    goal_status,
+    set_goal,
+)
+from vyane_cli.operations.projects.projects import select_project
 from vyane_cli.render.human import Screen, ago, safe
 
 app = typer.Typer(

@@ -11,7 +11,7 @@ from vyane_cli.commands.workers import shorten
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations import hooks
 from vyane_cli.operations.identity import require_person, whoami
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.render.human import Screen
 
 app = typer.Typer(

@@ -3,7 +3,7 @@
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.init import initialise
+from vyane_cli.operations.setup.init import initialise
 from vyane_cli.render.human import Screen
 
 

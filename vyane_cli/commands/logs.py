@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.logs import show_logs
+from vyane_cli.operations.children.logs import show_logs
 
 
 def command(

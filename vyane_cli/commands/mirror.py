@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.mirror_push import push
-from vyane_cli.operations.mirror_status import describe_mirror
+from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.render.human import Screen, counted, safe
 
 app = typer.Typer(
@@ -60,7 +60,7 @@ def pull_command(context: typer.Context, channel: Only = "") -> None:
     Words of those that `allow_users` lists become messages to the session; `/help` there lists the
     commands. Anybody else's are counted and go nowhere.
     """
-    from vyane_cli.operations.mirror_pull import pull  # what a push does not need
+    from vyane_cli.operations.conversations.mirror_pull import pull  # what a push does not need
 
     state = state_of(context)
     reports = pull(state.runtime, channel=channel)

@@ -6,9 +6,9 @@ import typer
 
 from vyane_cli.commands.schedule import say_paused
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.needs import ask_person, list_needs, resolve_needs
-from vyane_cli.operations.projects import named
-from vyane_cli.operations.schedule import paused
+from vyane_cli.operations.projects.need_user import ask_person, list_needs, resolve_needs
+from vyane_cli.operations.projects.projects import named
+from vyane_cli.operations.projects.schedule import paused
 from vyane_cli.render.human import Screen, ago, counted, safe
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def notify_command(
     ] = None,
 ) -> None:
     """Notify you of each entry that you were not notified of. A round does it by itself."""
-    from vyane_cli.operations.notify import notify
+    from vyane_cli.operations.projects.notify import notify
 
     state = state_of(context)
     done = notify(state.runtime, urls or [])

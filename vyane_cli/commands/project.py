@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.workers import shorten
-from vyane_cli.operations.projects import (
+from vyane_cli.operations.projects.projects import (
     create_project,
     describe_project,
     edit_project,

@@ -9,8 +9,8 @@ from vyane_cli.commands.state import state_of
 from vyane_cli.commands.task import show_report
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.report import report_long_running, report_progress, report_result
-from vyane_cli.operations.task_report import TaskReport
+from vyane_cli.operations.children.report import report_long_running, report_progress, report_result
+from vyane_cli.operations.projects.task_report import TaskReport
 from vyane_cli.render.human import Screen, clock_time
 
 

@@ -10,7 +10,7 @@ from vyane_cli.commands.state import state_of
 from vyane_cli.core.bindings import DEFAULT_ACCOUNT, parse_conversation, render_binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.destinations import TASK_COMPLETION
-from vyane_cli.operations.destinations import find_destination
+from vyane_cli.operations.conversations.destinations import find_destination
 from vyane_cli.render.human import Screen
 
 

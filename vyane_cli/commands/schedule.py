@@ -8,8 +8,8 @@ from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.core.schedules import Status
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations import schedule as schedules
-from vyane_cli.operations.projects import select_project
+from vyane_cli.operations.projects import schedule as schedules
+from vyane_cli.operations.projects.projects import select_project
 from vyane_cli.render.human import Screen, clock_time, safe
 
 app = typer.Typer(

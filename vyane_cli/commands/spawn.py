@@ -7,8 +7,8 @@ import typer
 from vyane_cli.commands.send import read_text
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.spawning import Order, Purpose
+from vyane_cli.operations.children.spawn import spawn_child
 from vyane_cli.operations.liveness import describe_worker
-from vyane_cli.operations.spawn import spawn_child
 from vyane_cli.render.human import Screen, safe
 
 

@@ -7,7 +7,7 @@ import typer
 from vyane_cli.commands.state import state_of
 from vyane_cli.commands.wake import in_words
 from vyane_cli.commands.workers import show_workers
-from vyane_cli.operations.overview import overview as look_over
+from vyane_cli.operations.projects.overview import overview as look_over
 from vyane_cli.render.human import Screen, ago, clock_time, safe
 
 

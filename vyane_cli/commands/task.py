@@ -10,11 +10,11 @@ from vyane_cli.commands.send import read_text
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.tasks import Task, TaskStatus
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.deadlines import parse_deadline
-from vyane_cli.operations.projects import select_project
-from vyane_cli.operations.schedule import paused
-from vyane_cli.operations.task_report import TaskReport, report_task
-from vyane_cli.operations.tasks import Edit, add_task, edit_task, list_tasks, show_task
+from vyane_cli.operations.projects.deadlines import parse_deadline
+from vyane_cli.operations.projects.projects import select_project
+from vyane_cli.operations.projects.schedule import paused
+from vyane_cli.operations.projects.task_report import TaskReport, report_task
+from vyane_cli.operations.projects.tasks import Edit, add_task, edit_task, list_tasks, show_task
 from vyane_cli.render.human import Screen, clock_time, safe, span
 
 app = typer.Typer(

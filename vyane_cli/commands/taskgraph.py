@@ -6,8 +6,8 @@ import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.task import Project, names_of
-from vyane_cli.operations.projects import select_project
-from vyane_cli.operations.taskgraph import add_node, mark_node, remove_node, show_graph
+from vyane_cli.operations.projects.projects import select_project
+from vyane_cli.operations.projects.taskgraph import add_node, mark_node, remove_node, show_graph
 from vyane_cli.render.human import Screen, safe
 
 app = typer.Typer(

@@ -9,11 +9,11 @@ from typer.core import TyperGroup
 from vyane_cli.commands import watch
 from vyane_cli.commands.state import state_of
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.purge import delete_and_purge
-from vyane_cli.operations.timeline_delete import delete_timeline
-from vyane_cli.operations.timeline_export import FORMATS, export_timeline, write_whole
-from vyane_cli.operations.timeline_show import show_timeline
-from vyane_cli.operations.timeline_verify import verify_timeline
+from vyane_cli.operations.timelines.delete import delete_timeline
+from vyane_cli.operations.timelines.export import FORMATS, export_timeline, write_whole
+from vyane_cli.operations.timelines.show import show_timeline
+from vyane_cli.operations.timelines.verify import verify_timeline
+from vyane_cli.operations.upkeep.purge import delete_and_purge
 from vyane_cli.render.human import Screen, counted, safe
 from vyane_cli.render.story import tell_chapter, tell_markdown
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.topology import topology
+from vyane_cli.operations.children.topology import topology
 from vyane_cli.render.human import Screen, safe
 
 EVERY_S = 2.0

@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.send import parse_object
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.turn import emit_event, finish_turn, start_turn
+from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
 from vyane_cli.render.human import Screen
 from vyane_cli.render.story import tell_event
 

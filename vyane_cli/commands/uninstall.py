@@ -9,7 +9,7 @@ from vyane_cli.commands.state import state_of
 from vyane_cli.commands.workers import shorten
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.identity import require_person, whoami
-from vyane_cli.operations.removal import remove_all
+from vyane_cli.operations.setup.removal import remove_all
 from vyane_cli.render.human import Screen, safe
 
 

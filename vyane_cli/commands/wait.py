@@ -7,7 +7,7 @@ import typer
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.wait import wait
+from vyane_cli.operations.children.wait import wait
 from vyane_cli.render.human import Screen
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.dispatch import NOTHING
-from vyane_cli.operations.projects import project_of_round
-from vyane_cli.operations.wake import Round, wake
+from vyane_cli.operations.projects.dispatch import NOTHING
+from vyane_cli.operations.projects.projects import project_of_round
+from vyane_cli.operations.projects.wake import Round, wake
 from vyane_cli.render.human import Screen, safe
 
 WORDS = {

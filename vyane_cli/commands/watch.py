@@ -7,7 +7,7 @@ import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.operations.watch import Mode, check_watch, watch
+from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.render.human import Screen
 from vyane_cli.render.story import tell_event
 

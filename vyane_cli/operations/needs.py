@@ -7,19 +7,15 @@ kept here, the notification is sent by a process of its own, which nobody waits 
 import os
 import sys
 
-from vyane_cli.core.messages import FromKind
-from vyane_cli.errors import InvalidInputError, NotFoundError, VyaneError
+from vyane_cli.errors import VyaneError
 from vyane_cli.store import needs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from vyane_cli.core.turns import Clock
     from vyane_cli.runtime import Deadline, Runtime
 
 URLS = "VYANE_NOTIFY_URLS"
-TEXT_MAX = 500
 
 
 def call_person(
@@ -74,47 +70,3 @@ def notify_beside(runtime: "Runtime") -> None:
         )
     except (OSError, VyaneError):
         return
-
-
-def ask_person(
-    runtime: "Runtime", why: str, ask: str, *, who: str = "", project: str = ""
-) -> dict[str, "Any"]:
-    """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made.
-
-    It is about the project that any command means here. Without one it is about none: somebody
-    may wait outside of every project.
-    """
-    from vyane_cli.operations.identity import whoami
-    from vyane_cli.operations.projects import select_project
-
-    for field, text in (("reason", why), ("ask", ask)):
-        if not text.strip() or len(text) > TEXT_MAX:
-            raise InvalidInputError(field, text, f"a sentence of 1 to {TEXT_MAX} characters")
-    try:
-        project = project or select_project(runtime).name
-    except NotFoundError:
-        project = ""
-    speaker = whoami(runtime)
-    waits = who or (speaker.name if speaker.kind is FromKind.WORKER else "")
-    key = f"ask:{project}:{speaker.id}:{' '.join(why.split())}"[:TEXT_MAX]
-    call_person(runtime, key, why.strip(), who=waits, ask=ask.strip(), project=project)
-    return next(one for one in needs.listing(runtime.layout) if one["key"] == key)
-
-
-def is_ask(entry: "dict[str, Any]") -> bool:
-    """Whether somebody asked for it with `need-user add`: until it is resolved, they wait."""
-    return str(entry["key"]).startswith("ask:")
-
-
-def list_needs(runtime: "Runtime", project: str = "") -> list[dict[str, "Any"]]:
-    """The open entries, of one project if it is named."""
-    found = needs.listing(runtime.layout)
-    return [one for one in found if not project or one["project"] == project]
-
-
-def resolve_needs(runtime: "Runtime", names: list[str]) -> list[dict[str, "Any"]]:
-    """Close entries by their ids, all or none."""
-    from vyane_cli.operations.identity import whoami
-
-    by = whoami(runtime).name
-    return needs.resolve(runtime.layout, names, by, runtime.clock(), runtime.deadline())

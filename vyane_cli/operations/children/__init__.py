@@ -1,0 +1,1 @@
+"""Workers that a session started: spawned, waited for, read, cancelled."""

@@ -1,0 +1,1 @@
+"""Where people follow a session: bindings, the router's readings, the mirror both ways."""

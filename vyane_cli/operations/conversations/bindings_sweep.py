@@ -1,0 +1,89 @@
+"""Sweep: end the bindings whose time has come, or whose conversation is gone.
+
+Each is read again right before it is ended, so that a touch in the meantime saves it.
+"""
+
+from typing import Any, NamedTuple
+
+from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
+from vyane_cli.core.conversations import Verdict
+from vyane_cli.core.turns import Clock
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.conversations.bindings import end_one, set_locked, touch
+from vyane_cli.operations.conversations.channels import is_set_up
+from vyane_cli.operations.conversations.mirror_runs import Run
+from vyane_cli.store import bindings as book
+from vyane_cli.store import markers, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Swept(NamedTuple):
+    """What a sweep did."""
+
+    looked: int
+    ended: tuple[Binding, ...] = ()
+    kept: tuple[dict[str, Any], ...] = ()
+    """Those whose conversation could not be looked at, with the reason."""
+
+
+def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
+    """End what has expired. With `probe` each conversation is asked for too.
+
+    The caller of a round passes its own reading of the clock. Without `probe` nothing is sent.
+    """
+    ended: list[Binding] = []
+    kept: list[dict[str, Any]] = []
+    left: dict[tuple[str, str], list[Binding]] = {}
+    active = [
+        one for one in book.load(runtime.layout).values() if one.status is BindingStatus.ACTIVE
+    ]
+    for binding in active:
+        if binding.is_expired(clock.at) and not _is_alive(runtime, binding, clock):
+            reason = str(binding.expiry_reason(clock.at))
+            done = end_one(runtime, binding, reason, still=lambda now: now.is_expired(clock.at))
+            ended += [done] if done is not None else []
+        elif probe and is_set_up(runtime, *binding.conversation[:2]):
+            left.setdefault(binding.conversation[:2], []).append(binding)
+    for where, bindings in left.items():
+        try:
+            with Run(runtime, *where) as run:
+                for binding in bindings:
+                    _probe(run, binding, ended, kept)
+        except VyaneError as error:
+            kept += [_kept(one, error.slug, error.message) for one in bindings]
+    return Swept(len(active), tuple(ended), tuple(kept))
+
+
+def _is_alive(runtime: "Runtime", binding: Binding, clock: Clock) -> bool:
+    """Whether the session itself was at work since: that is activity too, and is kept."""
+    session = registry.load_logical_session(runtime.layout, binding.target_session)
+    current = registry.read_current(runtime.layout, session.worker) if session else ""
+    beat = markers.modified(runtime.layout.beat(current)) if current else 0.0
+    if beat <= binding.last_activity_at:
+        return False
+    return not touch(runtime, binding.id, at=beat).is_expired(clock.at)
+
+
+def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[dict[str, Any]]) -> None:
+    """Gone: ended without last words. Locked: noted. Anything that cannot be told: kept."""
+    fault = run.blocked
+    if fault is not None:
+        kept.append(_kept(binding, fault.reason, fault.detail))
+        return
+    outcome = run.learn(run.channel.probe(binding.conversation))
+    run.keep_memory()
+    if outcome.verdict is Verdict.GONE:
+        done = end_one(run.runtime, binding, EndReason.GONE, status=BindingStatus.ENDED)
+        ended += [done] if done is not None else []
+    elif outcome.verdict in (Verdict.DONE, Verdict.LOCKED):
+        if binding.locked != (outcome.verdict is Verdict.LOCKED):
+            set_locked(run.runtime, binding, outcome.verdict is Verdict.LOCKED)
+    else:
+        kept.append(_kept(binding, outcome.reason, outcome.detail))
+
+
+def _kept(binding: Binding, reason: str, detail: str) -> dict[str, Any]:
+    return {"binding_id": binding.id, "reason": reason, "detail": detail}

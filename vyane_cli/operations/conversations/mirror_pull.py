@@ -1,0 +1,168 @@
+"""Mirror in: what people write in a bound conversation reaches its session, once.
+
+Commit points: what was read is kept together with the adapter's cursor (the intake); each message
+is then handed on under a key of its own, and leaves the intake after that. A crash reads again what
+was not kept, and hands on again what was; the keys see to it that nothing comes twice.
+"""
+
+from typing import Any
+
+from vyane_cli.core.bindings import Binding
+from vyane_cli.core.conversations import Incoming, Outcome, Page, Post, Verdict
+from vyane_cli.core.mirroring import nonce_of
+from vyane_cli.core.mirrors import Fault, Item, remember
+from vyane_cli.core.narration import show
+from vyane_cli.core.talk import Intent, digest_of, understand
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.conversations.bindings import touch
+from vyane_cli.operations.conversations.bindings_sweep import sweep
+from vyane_cli.operations.conversations.conversing import Thread
+from vyane_cli.operations.conversations.mirror_errands import Errand
+from vyane_cli.operations.conversations.mirror_runs import Run, each_channel
+from vyane_cli.operations.conversations.mirrored import mirrored_bindings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def pull(runtime: "Runtime", *, channel: str = "") -> list[dict[str, Any]]:
+    """Take in what people wrote; what each channel has come to."""
+    sweep(runtime, runtime.clock())
+    return each_channel(runtime, channel, lambda name: _pull_channel(runtime, name))
+
+
+def _pull_channel(runtime: "Runtime", name: str) -> dict[str, Any]:
+    report: dict[str, Any] = {"channel": name, "taken": 0, "refused": 0, "answered": 0}
+    problems: list[dict[str, Any]] = []
+    with Run(runtime, name) as run:
+        for binding in mirrored_bindings(runtime, name, run.account):
+            if not binding.is_open(runtime.clock().at) or run.over or run.blocked is not None:
+                continue
+            try:
+                _Listener(run, binding, report, problems).listen()
+            except VyaneError as error:
+                problems.append(_problem(binding, error.slug, error.message, error.hint))
+        fault = run.blocked
+        report["state"] = fault.verdict if fault is not None else "ok"
+        if fault is not None:
+            problems.insert(0, {"code": fault.reason, "detail": fault.detail, "fix": fault.fix})
+    report["problems"] = problems
+    return report
+
+
+def _problem(binding: Binding, code: str, detail: str, fix: str) -> dict[str, Any]:
+    return {
+        "session": binding.target_session,
+        "conversation": binding.conversation.id,
+        "code": code,
+        "detail": detail,
+        "fix": fix,
+    }
+
+
+class _Listener:
+    """One conversation, read."""
+
+    def __init__(
+        self, run: Run, binding: Binding, report: dict[str, Any], problems: list[dict[str, Any]]
+    ) -> None:
+        self.run, self.binding, self.report, self.problems = run, binding, report, problems
+        self.runtime = run.runtime
+        self.thread = Thread(run, binding)
+
+    def listen(self) -> None:
+        """Hand on what was kept before, then read page by page."""
+        self._hand_on()
+        if (fault := self.run.refused(f"read {self.binding.generation}")) is not None:
+            self._tell(fault)
+        while fault is None and not self.run.over:
+            page = self._read()
+            if page is None:
+                break
+            self._keep(page)
+            self._hand_on()
+            if not page.more:
+                break
+        if self.thread.state.outbox:
+            self.thread.drain()
+
+    def _read(self) -> Page | None:
+        channel, state = self.run.channel, self.thread.state
+        if not state.begun:
+            since_ms = int(self.binding.open_since * 1000)
+            end = self.run.learn(channel.seek_end(self.binding.conversation, since_ms))
+            if end.verdict is not Verdict.DONE or end.page is None:
+                self._failed(end)
+                return None
+            self.thread.keep(state._replace(inbound=end.page.cursor, begun=True))
+        outcome = self.run.learn(channel.read(self.binding.conversation, self.thread.state.inbound))
+        self.run.keep_memory()
+        if outcome.verdict is not Verdict.DONE or outcome.page is None:
+            self._failed(outcome)
+            return None
+        self.run.note(f"read {self.binding.generation}", outcome)
+        if outcome.page.problem != self.run.state.problem:
+            self.run.keep(self.run.state._replace(problem=outcome.page.problem))
+        if outcome.page.problem:
+            self.problems.append(_problem(self.binding, "noted", outcome.page.problem, ""))
+        return outcome.page
+
+    def _failed(self, outcome: Outcome) -> None:
+        if outcome.verdict is Verdict.GONE:
+            self.thread.follow(outcome)
+        self.run.note(f"read {self.binding.generation}", outcome)
+        self._tell(outcome)
+
+    def _tell(self, why: Outcome | Fault) -> None:
+        detail = why.detail or why.reason
+        self.problems.append(_problem(self.binding, why.reason, detail, why.fix))
+
+    def _keep(self, page: Page) -> None:
+        """The intake and the cursor behind it, in one write."""
+        state = self.thread.state
+        seen, intake = dict(state.seen), list(state.intake)
+        for one in page.messages:
+            digest = digest_of(one.text)
+            if seen.get(one.id) == digest:
+                continue
+            intake.append(one._replace(edited=one.edited or one.id in seen))
+            seen = remember(seen, one.id, digest)
+        self.thread.keep(state._replace(inbound=page.cursor, seen=seen, intake=tuple(intake)))
+
+    # ------------------------------------------------------------------ handing on
+
+    def _hand_on(self) -> None:
+        while self.thread.state.intake:
+            one = self.thread.state.intake[0]
+            heard = understand(one, self.run.settings.allow_users, edited=one.edited)
+            self.report["refused"] += heard.intent is Intent.STRANGER
+            errand = Errand(self.run, self.binding, one, heard)
+            items = self._items(one, errand.answer(self.thread.state.stored.get(one.id, "")))
+            state = self.thread.state
+            stored = remember(state.stored, one.id, errand.made) if errand.made else state.stored
+            outbox = self.thread.put(items)
+            self.thread.keep(state._replace(intake=state.intake[1:], outbox=outbox, stored=stored))
+            if heard.intent in (Intent.MESSAGE, Intent.COMMAND, Intent.NOTE):
+                self.report["taken"] += 1
+                touch(self.runtime, self.binding.id, forced=False)
+                self._acknowledge(one)
+
+    def _acknowledge(self, one: Incoming) -> None:
+        """A sign at the message. Its loss is no loss, and says nothing of the channel but OFF."""
+        run, what = self.run, f"sign {self.binding.generation}"
+        if not run.channel.capabilities.acknowledge or run.blocked or run.refused(what):
+            return
+        outcome = run.channel.acknowledge(self.binding.conversation, one.id)
+        run.note(what, outcome)
+        if outcome.verdict is Verdict.OFF:
+            run.learn(outcome)
+
+    def _items(self, one: Incoming, answer: str) -> list[Item]:
+        parts = self.run.channel.plan(Post(show(answer))) if answer else ()
+        self.report["answered"] += bool(parts)
+        digest = digest_of(one.text)
+        return [
+            Item(nonce_of(self.binding.id, "answer", one.id, digest, str(number)), part)
+            for number, part in enumerate(parts)
+        ]

@@ -1,0 +1,184 @@
+"""Mirror out: what happened in sessions becomes posts in their conversations.
+
+A durable consumer of each timeline. Commit point: cursor and outbox in one document; what is in the
+outbox is shown later, by this run or by another. A crash repeats nothing and loses nothing.
+"""
+
+from typing import Any
+
+from vyane_cli.core import bindings as core
+from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
+from vyane_cli.core.conversations import Conversation, Outcome, Placement, Verdict
+from vyane_cli.core.mirrors import Fault
+from vyane_cli.core.narration import (
+    MARKS,
+)
+from vyane_cli.core.workers import Worker
+from vyane_cli.errors import ConflictError, VyaneError
+from vyane_cli.operations.conversations.bindings import keep, touch
+from vyane_cli.operations.conversations.bindings_sweep import sweep
+from vyane_cli.operations.conversations.conversing import Thread
+from vyane_cli.operations.conversations.mirror_runs import Run, each_channel
+from vyane_cli.operations.conversations.mirror_story import Story
+from vyane_cli.operations.conversations.mirrored import (
+    Family,
+    is_wanted,
+    mirrored_bindings,
+    read_family,
+)
+from vyane_cli.operations.conversations.opening import (
+    first_state,
+    open_session,
+    status_of,
+    title_of,
+)
+from vyane_cli.store import mirrors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def push(runtime: "Runtime", *, channel: str = "", again: bool = False) -> list[dict[str, Any]]:
+    """Bring every conversation up to date; what each channel has come to.
+
+    NotFoundError for a channel that is not set up. What a channel answers is a result, no error.
+    """
+    sweep(runtime, runtime.clock())
+    return each_channel(runtime, channel, lambda name: _push_channel(runtime, name, again))
+
+
+def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
+    report: dict[str, Any] = {"channel": name, "sent": 0, "edited": 0, "waiting": 0, "opened": 0}
+    problems: list[dict[str, Any]] = []
+    with Run(runtime, name) as run:
+        if again:
+            run.again()
+        family = read_family(runtime)
+        _forget_refusals(run, family)
+        if run.blocked is None:
+            report["opened"] = _open_missing(run, family, problems)
+        for binding in mirrored_bindings(runtime, name, run.account):
+            if not (binding.status is BindingStatus.ENDING or binding.is_open(runtime.clock().at)):
+                continue  # its end came since: the next run says so there
+            _bring_up_to_date(run, family, binding, report, problems, again)
+        fault = run.blocked
+        report["state"] = fault.verdict if fault is not None else "ok"
+        if fault is not None:
+            problems.insert(0, {"code": fault.reason, "detail": fault.detail, "fix": fault.fix})
+    report["problems"] = problems
+    return report
+
+
+# ------------------------------------------------------------------ conversations that are missing
+
+
+def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> int:
+    """Make the conversations that sessions shall have and have not; how many were made."""
+    runtime, opened = run.runtime, 0
+    for session, worker in family.sessions:
+        if run.over or run.blocked is not None:
+            break
+        before = is_wanted(run, family, session, worker)
+        if before is None:
+            continue
+        if (fault := run.refused(f"open {session.id}")) is not None:
+            problems.append(_not_opened(session.id, fault))
+            continue
+        begun = session.id in run.state.opening  # by a run that was killed in the middle of it
+        run.keep(run.state._replace(opening=(*run.state.opening, session.id)))
+        outcome, rest = open_session(run, session, worker, before=before)
+        run.note(f"open {session.id}", outcome)
+        where = outcome.conversation
+        if outcome.verdict is not Verdict.DONE or where is None:
+            problems.append(_not_opened(session.id, outcome))
+            continue
+        parent = family.workers.get(worker.parent_worker_id or "")
+        fresh = _record(runtime, run, session.id, where, parent)
+        title = title_of(runtime, session, worker, parent, MARKS[status_of(runtime, worker)])
+        if not core.is_of_another(family.bindings.get(fresh.id), fresh):
+            # before the binding: what is written from now on is read from here
+            state = first_state(run, fresh, outcome, rest, title, begun)
+            mirrors.save_thread(runtime.layout, fresh, state)
+        try:
+            keep(runtime, fresh, worker, free=True)
+            opened += 1
+        except ConflictError:  # a person gave it to another session: it is that one's
+            pass
+        left = tuple(key for key in run.state.opening if key != session.id)
+        run.keep(run.state._replace(opening=left))
+    return opened
+
+
+def _not_opened(session: str, why: Outcome | Fault) -> dict[str, Any]:
+    return {"session": session, "code": why.reason, "detail": why.detail, "fix": why.fix}
+
+
+def _forget_refusals(run: Run, family: Family) -> None:
+    """Of sessions that have a conversation by now, and of bindings that are no more."""
+    bound = [
+        one for one in family.bindings.values() if one.conversation[:2] == (run.name, run.account)
+    ]
+    here = {one.target_session for one in bound if one.status is not BindingStatus.ENDED}
+    run.note_only({*(family.logical.keys() - here), *(one.generation for one in bound)})
+
+
+def _record(
+    runtime: "Runtime", run: Run, session: str, where: Conversation, parent: Worker | None
+) -> Binding:
+    """A binding that the mirror makes: it lasts as long as its session."""
+    where = core.normalise(where)
+    at = runtime.clock().at
+    return Binding(
+        core.binding_id(where),
+        session,
+        TargetKind.SUBAGENT if parent is not None else TargetKind.SESSION,
+        where,
+        placement=Placement.CHILD,
+        bound_at=at,
+        last_activity_at=at,
+        generation=runtime.entropy(8).hex(),
+        open_since=at,
+    )
+
+
+# ------------------------------------------------------------------ one conversation
+
+
+def _bring_up_to_date(
+    run: Run,
+    family: Family,
+    binding: Binding,
+    report: dict[str, Any],
+    problems: list[dict[str, Any]],
+    again: bool,
+) -> None:
+    try:
+        thread = Thread(run, binding)
+        if again:
+            thread.again()
+        story = Story(thread, family)
+        more = True
+        while more:
+            more = story.fill()
+            if not thread.drain():
+                break
+        else:
+            story.finish()
+    except VyaneError as error:
+        problems.append({"session": binding.target_session, "code": error.slug,
+                         "detail": error.message, "fix": error.hint})  # fmt: skip
+        return
+    if thread.sent + thread.edited:
+        touch(run.runtime, binding.id)
+    report["sent"] += thread.sent
+    report["edited"] += thread.edited
+    report["waiting"] += len(thread.state.outbox)
+    fault = thread.state.fault
+    if fault is not None or thread.problem:
+        detail = fault.detail if fault is not None else thread.problem
+        problems.append(
+            {"session": binding.target_session, "code": fault.reason if fault else "noted",
+             "detail": detail or thread.problem, "fix": fault.fix if fault else "",
+             "conversation": binding.conversation.id}
+        )  # fmt: skip

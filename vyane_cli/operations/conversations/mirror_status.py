@@ -1,0 +1,71 @@
+"""What the mirror has come to, from its own files. Asks no channel and changes nothing."""
+
+from typing import Any
+
+from vyane_cli.core.bindings import BindingStatus
+from vyane_cli.core.mirrors import Fault
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.conversations.channels import configured
+from vyane_cli.store import bindings as book
+from vyane_cli.store import mirrors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def describe_mirror(runtime: "Runtime") -> list[dict[str, Any]]:
+    """Each channel that is set up, with its conversations."""
+    return [_channel(runtime, name) for name in configured(runtime)]
+
+
+def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
+    state = mirrors.load_channel(runtime.layout, name, "default")
+    problems = [_problem(state.fault)] if state.fault is not None else []
+    if state.problem:
+        problems.append({"code": "noted", "detail": state.problem, "fix": ""})
+    threads = []
+    left = dict(state.refused)
+    for binding in book.load(runtime.layout).values():
+        if binding.conversation[:2] != (name, "default"):
+            continue
+        try:
+            thread = mirrors.load_thread(runtime.layout, binding)
+        except VyaneError as error:
+            problems.append({"code": error.slug, "detail": error.message, "fix": error.hint})
+            continue
+        for key in [key for key in left if key.endswith(f" {binding.generation}")]:
+            place = {"session": binding.target_session, "conversation": binding.conversation.id}
+            problems.append({**place, **_problem(left.pop(key))})
+        fault = thread.fault if thread is not None else None
+        if binding.status is BindingStatus.ENDED and fault is None:
+            continue
+        shown = "locked" if binding.locked else str(binding.status)
+        if fault is not None and not binding.locked:
+            shown = fault.reason or fault.verdict
+        threads.append(
+            {
+                "conversation": binding.conversation.id,
+                "binding_id": binding.id,
+                "session": binding.target_session,
+                "state": shown,
+                "waiting": len(thread.outbox) if thread is not None else 0,
+                "intake": len(thread.intake) if thread is not None else 0,
+                "detail": fault.detail if fault is not None else "",
+                "fix": fault.fix if fault is not None else "",
+            }
+        )
+    opening = {key: fault for key, fault in left.items() if key.startswith("open ")}
+    problems += [{"session": key[5:], **_problem(fault)} for key, fault in opening.items()]
+    return {
+        "channel": name,
+        "state": state.fault.verdict if state.fault is not None else "ok",
+        "fallbacks": dict(state.fallbacks),
+        "strangers": dict(state.strangers),
+        "threads": threads,
+        "problems": problems,
+    }
+
+
+def _problem(fault: Fault) -> dict[str, Any]:
+    return {"code": fault.reason, "detail": fault.detail, "fix": fault.fix}

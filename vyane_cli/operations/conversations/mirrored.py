@@ -1,0 +1,162 @@
+"""Which sessions are mirrored, their kin, and what they said: read once for a run."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
+from vyane_cli.core.conversations import Conversation
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.messages import Kind, body_of
+from vyane_cli.core.sessions import LogicalSession
+from vyane_cli.core.workers import Worker
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.children.topology import progress_of
+from vyane_cli.operations.conversations.mirror_runs import Run
+from vyane_cli.operations.liveness import look
+from vyane_cli.store import bindings as book
+from vyane_cli.store import inbox, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+class Family(NamedTuple):
+    """The registry, the logical sessions and the bindings, as they stood when the run began."""
+
+    runtime: "Runtime"
+    workers: Mapping[str, Worker]
+    logical: Mapping[str, LogicalSession]
+
+    @property
+    def bindings(self) -> Mapping[str, Binding]:
+        """Read anew: a run makes some."""
+        return book.load(self.runtime.layout)
+
+    @property
+    def sessions(self) -> list[tuple[LogicalSession, Worker]]:
+        """Each logical session with its present worker, parents before their children."""
+        found = [
+            (session, self.workers[session.worker])
+            for session in self.logical.values()
+            if session.worker in self.workers
+        ]
+        return sorted(found, key=lambda pair: (pair[1].created_at, pair[1].id))
+
+    def worker_of(self, session: str) -> Worker | None:
+        """The present worker of a logical session."""
+        known = self.logical.get(session)
+        return self.workers.get(known.worker) if known is not None else None
+
+    def children_of(self, worker: Worker | None) -> list[Worker]:
+        """The children of a worker, oldest first."""
+        if worker is None:
+            return []
+        found = [one for one in self.workers.values() if one.parent_worker_id == worker.id]
+        return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def progress(self, child: Worker) -> str:
+        """What a child did last."""
+        return progress_of(self.runtime, child)
+
+    def reported(self, child: Worker) -> str:
+        """What a child told its parent last of how far it is; empty when that was another thing."""
+        said = inbox.last_sent(self.runtime.layout.outbox(child.id))
+        return body_of(said) if said is not None and said.kind is Kind.STATUS_UPDATE else ""
+
+    def lies_in(self, child: Worker, where: Conversation) -> bool:
+        """Whether a child's conversation is a thread of this one."""
+        return any(
+            one.conversation.parent == where.id and one.conversation[:2] == where[:2]
+            for one in self.bindings.values()
+            if one.target_session == child.logical_session_id
+        )
+
+    def is_pending(self, run: Run, child: Worker) -> bool:
+        """Whether a child is still to get a conversation of its own."""
+        session = self.logical.get(child.logical_session_id)
+        return session is not None and is_wanted(run, self, session, child) is not None
+
+
+def read_family(runtime: "Runtime") -> Family:
+    """Read what a run needs; a document that cannot be read is passed over."""
+    workers = registry.Registry(runtime.layout).workers
+    logical: dict[str, LogicalSession] = {}
+    for key in dict.fromkeys(one.logical_session_id for one in workers.values()):
+        try:
+            session = registry.load_logical_session(runtime.layout, key) if key else None
+        except VyaneError:
+            continue  # `doctor` names it
+        if session is not None:
+            logical[key] = session
+    return Family(runtime, workers, logical)
+
+
+def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker) -> str | None:
+    """Whether the mirror shall make a conversation: None, or what it goes on from (often empty).
+
+    Not for one that has or had a binding here, but for one whose conversation was deleted where
+    `recreate` says so; not for one whose place was given to another session; and not for one that
+    was over before the channel was set up.
+    """
+    here = [
+        one
+        for one in family.bindings.values()
+        if one.target_session == session.id and one.conversation[:2] == (run.name, run.account)
+    ]
+    if here:
+        last = max(here, key=lambda one: one.bound_at)
+        gone = last.status is BindingStatus.ENDED and last.end_reason == EndReason.GONE
+        return last.conversation.id if gone and run.settings.recreate and not worker.final else None
+    if any(
+        session.id in one.earlier_sessions and one.conversation[:2] == (run.name, run.account)
+        for one in family.bindings.values()
+    ):
+        return None
+    if run.settings.sessions != "all" and not _follows_parent(run, family, worker):
+        return None
+    since = run.state.since
+    if worker.final and (worker.ended_at or 0.0) < since:
+        return None
+    if worker.created_at < since and look(run.runtime, worker).liveness is Liveness.EXITED:
+        return None
+    return ""
+
+
+def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
+    """Whether a child gets a conversation because its parent has one."""
+    parent = family.workers.get(worker.parent_worker_id or "")
+    return (
+        bool(run.runtime.config["bindings.spawn_child"])
+        and parent is not None
+        and any(
+            one.target_session == parent.logical_session_id
+            and one.conversation[:2] == (run.name, run.account)
+            and one.status is BindingStatus.ACTIVE
+            for one in family.bindings.values()
+        )
+    )
+
+
+def mirrored_bindings(runtime: "Runtime", channel: str, account: str) -> list[Binding]:
+    """The bindings of a channel that have not ended, oldest first."""
+    return [
+        one
+        for one in book.load(runtime.layout).values()
+        if one.conversation[:2] == (channel, account) and one.status is not BindingStatus.ENDED
+    ]
+
+
+def answer_of(runtime: "Runtime", worker: Worker | None, digest: str) -> str | None:
+    """The whole text of an answer, from the host's own transcript; None when it is not there."""
+    if worker is None:
+        return None
+    current = registry.read_current(runtime.layout, worker.id)
+    try:
+        session = registry.load_session(runtime.layout, current) if current else None
+    except VyaneError:
+        return None
+    host = runtime.host(session.host) if session is not None else None
+    if host is None or session is None or not session.transcript:
+        return None
+    return host.read_answer(session.transcript, digest)

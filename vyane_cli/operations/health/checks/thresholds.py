@@ -1,0 +1,18 @@
+"""Checks of the settings against each other."""
+
+from vyane_cli.core.cancels import ORPHANED_S
+from vyane_cli.operations.health.checks.subject import Finding, Subject
+from vyane_cli.operations.upkeep.stale import stale_after_s
+
+
+def thresholds(subject: Subject) -> Finding:
+    """The waiting times in force fit each other."""
+    stale_s = stale_after_s(subject.runtime)
+    detail = f"stale after {stale_s:.0f} s"
+    if stale_s > ORPHANED_S:
+        return Finding(True, detail)
+    return Finding(
+        False,
+        f"stale_below_idle: {detail}, though what is idle is waited for {ORPHANED_S:.0f} s",
+        "raise workers.stale_after_s, or take VYANE_WORKER_HEARTBEAT_TIMEOUT away",
+    )

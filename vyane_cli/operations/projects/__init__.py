@@ -1,0 +1,1 @@
+"""Ledger, graph, goal, and the rounds that keep a project moving."""

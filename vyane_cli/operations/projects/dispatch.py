@@ -1,0 +1,270 @@
+"""Dispatch: cell A. Claim one task, start one worker for it, see it register.
+
+Order: the claim, which names the id of the worker, then the spawn. A crash between the two leaves
+a claim of a dead round whose worker is on no record: the next round frees it. A crash after the
+spawn leaves a worker that is on record: its life is the claim's.
+"""
+
+import os
+import shutil
+import time
+from typing import Any, NamedTuple
+
+from vyane_cli.core.books import Books
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.notices import digest_of
+from vyane_cli.core.projects import Project
+from vyane_cli.core.queue import in_order, startable, waiting_for
+from vyane_cli.core.runtimes import find_runtime
+from vyane_cli.core.spawning import PROMPT_MAX_BYTES, Order, check_order
+from vyane_cli.core.starts import AGAIN, Again, End, Refusal, Start, ask_again, fate_of
+from vyane_cli.core.tasks import Task, TaskStatus
+from vyane_cli.core.workers import Worker, WorkerStatus
+from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
+from vyane_cli.operations.children.spawn import start_child
+from vyane_cli.operations.liveness import look
+from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.projects.claims import Claimed, claim_head, held_tasks
+from vyane_cli.store import claims, launches, needs, registry, templates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+LOOK_S = 0.1
+NOTHING = "nothing-can-start"
+LOOK = "look at `vyane logs {}`, then resolve this to let it start"
+BY_ITSELF = (
+    "nothing yet: a round tries again by itself when it is gone, as often as `wake.attempts` "
+    "allows; `vyane logs {}` shows what is known"
+)
+TEXT_MAX = PROMPT_MAX_BYTES - 8 * 1024
+
+
+class Dispatched(NamedTuple):
+    """What came of a dispatch."""
+
+    outcome: str
+    """`started`, `not-started`, `not-registered`, `nothing-can-start`."""
+    detail: str
+    task: str = ""
+    worker: str = ""
+
+    def rendered(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return self._asdict()
+
+
+def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) -> Dispatched:
+    """Start one worker for the first task that may start. Everything is checked before a claim.
+
+    NotFoundError (`dispatch_program`) and InvalidInputError (`unknown_runtime`) when no worker
+    could be started: nothing is claimed then.
+    """
+    check_program(runtime)
+    if not os.path.isdir(project.dir):
+        raise InvalidInputError("project dir", project.dir, "a folder")
+    claimed = claim_head(
+        runtime, project.name, round_id, lambda books, held: head(runtime, project, books, held)
+    )
+    if claimed is None:
+        return Dispatched(NOTHING, "every task that is left waits for something")
+    order = order_of(runtime, project, claimed.task)._replace(worker=claimed.claim.worker)
+    check_order(order)
+    return _await(runtime, project, claimed, start_child(runtime, order, main.id).child)
+
+
+def check_program(runtime: "Runtime") -> str:
+    """The program that `wake.runtime` runs, by its path. NotFoundError when it is not there."""
+    name = runtime.config["wake.runtime"]
+    words = find_runtime(name, runtime.config.runtimes).spawn
+    path = runtime.environ.get("PATH", os.defpath)
+    found = shutil.which(words[0], path=path)
+    if found is None:
+        raise NotFoundError(
+            "program",
+            words[0],
+            hint=f"`[runtimes.{name}] spawn` of config.toml takes an absolute path; "
+            "`vyane schedule install` records the PATH of the shell that runs it",
+        )
+    return found
+
+
+def order_of(runtime: "Runtime", project: Project, task: Task) -> Order:
+    """What the worker of a task is asked to do."""
+    text = task.text
+    if len(text.encode("utf-8", "replace")) > TEXT_MAX:
+        text = text.encode("utf-8", "replace")[:TEXT_MAX].decode("utf-8", "ignore")
+        text += f"\n…\nvyane task show {task.id} --project {project.name}"
+    prompt = templates.load(runtime.language, "rounds").fill(
+        "task", id=task.id, project=project.name, title=task.title, text=text
+    )
+    return Order(
+        prompt,
+        runtime=runtime.config["wake.runtime"],
+        independent=True,  # it goes on when the main worker's session is over
+        cwd=project.dir,
+        task=task.id,
+        project=project.name,
+    )
+
+
+# ------------------------------------------------------------------ which task
+
+
+def head(runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]") -> Task | None:
+    """The task to start: a pending one that may, else one that runs and whose worker is gone."""
+    assert books.ledger is not None
+    assert books.graph is not None
+    candidates = [
+        *startable(books.ledger, books.graph, held),
+        *(
+            task
+            for task in sorted(books.ledger.tasks, key=in_order)
+            if task.status is TaskStatus.RUNNING
+            and task.id not in held
+            and is_abandoned(runtime, task)
+        ),
+    ]
+    return next((t for t in candidates if why_not_again(runtime, project, t) is None), None)
+
+
+def preview(runtime: "Runtime", project: Project, books: Books) -> str:
+    """The task that a round would start now. Changes nothing."""
+    task = head(runtime, project, books, held_tasks(runtime, project.name))
+    return f"{task.id} ({task.title})" if task is not None else NOTHING
+
+
+def is_abandoned(runtime: "Runtime", task: Task) -> bool:
+    """Whether the worker that said it runs this is proven gone."""
+    worker = registry.Registry(runtime.layout).workers.get(task.worker)
+    if worker is None:
+        return False  # whoever reported it is no worker: nothing is proven
+    return worker.final or look(runtime, worker).liveness is Liveness.EXITED
+
+
+def why_not_again(runtime: "Runtime", project: Project, task: Task) -> Refusal | None:
+    """Why a task is not started again by itself, after the starts that came to nothing."""
+    return ask_again(starts_of(runtime, project, task), int(runtime.config["wake.attempts"]))
+
+
+def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, ...]:
+    """The starts of a task since it last became pending that came to nothing, oldest first."""
+    found = [
+        claim
+        for claim in claims.stale(runtime.layout, project.name, task.id)
+        if claim.generation == task.generation
+    ]
+    workers = registry.Registry(runtime.layout).workers
+    return tuple(
+        Start(
+            claim.worker,
+            fate_of(_end(runtime, workers.get(claim.worker))),
+            needs.was_resolved(runtime.layout, key_of(project, task, claim.worker)),
+        )
+        for claim in sorted(found, key=lambda claim: claim.number)
+    )
+
+
+def _end(runtime: "Runtime", worker: Worker | None) -> End:
+    if worker is None:
+        return End(False)
+    try:
+        launch = launches.load(runtime.layout, worker.id)
+    except CorruptStateError:
+        launch = None
+    if launch is None:
+        return End(True, worker.status is WorkerStatus.KILLED)
+    session = registry.read_current(runtime.layout, worker.id)
+    return End(
+        True,
+        worker.status is WorkerStatus.KILLED,
+        True,
+        launch.launcher is not None,
+        launch.process is not None or bool(session),
+        launch.exit_status,
+    )
+
+
+def key_of(project: Project, task: Task, worker: str) -> str:
+    """The key of the call to the person about one start."""
+    return f"start:{project.name}:{task.id}:{worker}"
+
+
+# ------------------------------------------------------------------ until it has registered
+
+
+def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worker) -> Dispatched:
+    """Hold the domain until the worker's session is on record: from then on its life counts."""
+    task = claimed.task
+    patience_s = float(runtime.config["wake.start_wait_s"])
+    end = time.monotonic() + patience_s
+    while True:
+        if registry.read_current(runtime.layout, worker.id):
+            return Dispatched("started", f"{worker.name} works on {task.id}", task.id, worker.id)
+        known = registry.Registry(runtime.layout).workers.get(worker.id)
+        if known is not None and known.final:
+            why = known.failure_reason or f"it has ended ({known.status})"
+            _call(runtime, project, task, worker, why)
+            return Dispatched("not-started", why, task.id, worker.id)
+        if time.monotonic() >= end:
+            why = f"it did not register within {patience_s:g} s"
+            _call(runtime, project, task, worker, why)
+            return Dispatched("not-registered", why, task.id, worker.id)
+        time.sleep(LOOK_S)
+
+
+def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:
+    text = f"the worker {worker.name} for {task.id} was not started (dispatch_not_started): {why}"
+    known = registry.Registry(runtime.layout).workers.get(worker.id)
+    counted = AGAIN[fate_of(_end(runtime, known))] is Again.COUNTED
+    ask = (BY_ITSELF if counted else LOOK).format(worker.id)
+    call_person(runtime, key_of(project, task, worker.id), text, project=project.name, ask=ask)
+
+
+def call_for_stuck(
+    runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]"
+) -> list[str]:
+    """Call the person once for each task that is not started again by itself; the tasks."""
+    assert books.ledger is not None
+    found = []
+    for task in books.ledger.tasks:
+        if task.status not in (TaskStatus.PENDING, TaskStatus.RUNNING) or task.id in held:
+            continue
+        refusal = why_not_again(runtime, project, task)
+        if refusal is None:
+            continue
+        found.append(task.id)
+        text = (
+            f"{task.id} ({task.title}) is not started again: {refusal.attempts} started, the last "
+            f"came to nothing ({refusal.start.fate})"
+        )
+        worker = refusal.start.worker
+        ask = LOOK.format(worker)
+        call_person(runtime, key_of(project, task, worker), text, project=project.name, ask=ask)
+    return found
+
+
+def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None:
+    """Work that nobody can start is not no work: the person is called once for each such state."""
+    assert books.ledger is not None
+    assert books.graph is not None
+    lines, stops = [], []
+    for task in books.ledger.tasks:
+        if task.status is TaskStatus.PENDING:
+            waits = waiting_for(books.ledger, books.graph, task)
+            lines.append(f"{task.id} comes after {', '.join(waits)}" if waits else task.id)
+        elif task.status is TaskStatus.BLOCKED:
+            stops.append(task)
+            lines.append(f"{task.id} ({task.title}) is blocked: {task.reason}")
+        elif task.status is TaskStatus.RUNNING:
+            lines.append(f"{task.id} is running, and no worker is known that runs it")
+    text = f"there is work that cannot start: {'; '.join(lines)}"
+    key = f"waiting:{project.name}:{digest_of(*lines)}"
+    ask = f"see `vyane task list --project {project.name}`"
+    if stops:
+        ask = (
+            "when it can go on: "
+            f"`vyane task report {stops[0].id} --project {project.name} --state pending`"
+        )
+    call_person(runtime, key, text, project=project.name, ask=ask)

@@ -1,0 +1,182 @@
+"""Schedule: when rounds run, their timers, and whether they are paused."""
+
+import os
+import time
+from typing import Any
+
+from vyane_cli.core.projects import Project
+from vyane_cli.core.recurrence import every, next_after, parse_rrule
+from vyane_cli.core.schedules import (
+    NAMES,
+    Installed,
+    Schedules,
+    Status,
+    check_schedule,
+    recorded,
+)
+from vyane_cli.core.timers import Timer
+from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.operations.hooks import install_guard
+from vyane_cli.operations.identity import require_person, whoami
+from vyane_cli.operations.projects import timers
+from vyane_cli.store import files, projects, schedules
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from vyane_cli.runtime import Runtime
+
+
+def install(
+    runtime: "Runtime", project: Project, *, minutes: int | None, kind: str, dry_run: bool
+) -> dict[str, Any]:
+    """Make the timers of a project, and record the environment that its rounds will have.
+
+    The file first, then the timers: a crash between the two leaves a file that says more than
+    there is, and `doctor` names it. When the system refuses, the file is as it was before, and so
+    are the timers of another kind.
+    """
+    require_person(runtime, whoami(runtime), "make timers")
+    chosen = timers.choose(runtime, kind)
+    known = schedules.load(runtime.layout, project.name)
+    if minutes is not None:
+        known = known.with_rules(dict(zip(NAMES, every(minutes), strict=True)))
+    wanted = timers_of(runtime, project, known)
+    written = [one._asdict() for one in timers.entries(runtime, chosen, wanted)]
+    if not dry_run:
+        install_guard(runtime)
+        files.make_directories(os.path.dirname(wanted[0].log))
+        installed = Installed(chosen, recorded(runtime.environ), runtime.clock().at)
+        before = _record(runtime, project, known._replace(installed=installed))
+        old = before.installed.timer if before.installed is not None else None
+        try:
+            timers.make(runtime, chosen, wanted)
+        except VyaneError:
+            if old is not chosen:
+                timers.unmake_what_can_be(runtime, chosen, wanted)
+            _record(runtime, project, before)
+            raise
+        if old is not None and old is not chosen:
+            timers.unmake(runtime, old, wanted)
+    return {"project": project.name, "timer": str(chosen), "dry_run": dry_run, "entries": written}
+
+
+def _record(runtime: "Runtime", project: Project, wanted: Schedules) -> Schedules:
+    """Keep these times and these timers; what was kept before. A pause made meanwhile stays."""
+    with runtime.held((Kind.SCHEDULES, "")):
+        before = schedules.load(runtime.layout, project.name)
+        rules = {name: plan.rrule for name, plan in wanted.plans.items()}
+        after = before.with_rules(rules)._replace(installed=wanted.installed)
+        schedules.save(runtime.layout, project.name, after)
+    return before
+
+
+def remove(runtime: "Runtime", project: Project, *, kind: str = "") -> dict[str, Any]:
+    """Take the timers of a project away; the schedules keep their rules and their status."""
+    require_person(runtime, whoami(runtime), "remove timers")
+    known = schedules.load(runtime.layout, project.name)
+    given = kind or (known.installed.timer if known.installed is not None else "")
+    if not given:
+        return {"project": project.name, "timer": None, "removed": False}
+    chosen = timers.choose(runtime, given)
+    timers.unmake(runtime, chosen, timers_of(runtime, project, known))
+    with runtime.held((Kind.SCHEDULES, "")):
+        latest = schedules.load(runtime.layout, project.name)
+        schedules.save(runtime.layout, project.name, latest._replace(installed=None))
+    return {"project": project.name, "timer": str(chosen), "removed": True}
+
+
+def timers_of(runtime: "Runtime", project: Project, known: Schedules) -> list[Timer]:
+    """The timers of A and B."""
+    layout = runtime.layout
+    program = vyane_path(runtime)
+    return [
+        Timer(
+            layout.root,
+            project.name,
+            name,
+            parse_rrule(plan.rrule),
+            (program, "--home", layout.root, "wake", "--project", project.name, "--schedule", name),
+            layout.round_log,
+        )
+        for name, plan in known.plans.items()
+    ]
+
+
+def vyane_path(runtime: "Runtime") -> str:
+    """The `vyane` of this installation, by a path that needs no PATH."""
+    return os.path.join(os.path.dirname(runtime.layout.guard), "vyane")
+
+
+def set_rule(runtime: "Runtime", project: Project, name: str, rule: str) -> Schedules:
+    """Another time for one schedule. Its timer is made anew by the next install."""
+    check_schedule(name)
+    parse_rrule(rule)
+    return _change(runtime, project, lambda known: known.with_rules({name: rule}))
+
+
+def set_status(runtime: "Runtime", project: str, status: Status) -> bool:
+    """Pause or resume A and B together; True when that changed anything. One rename, or nothing."""
+    with runtime.held((Kind.SCHEDULES, "")):
+        known = schedules.load(runtime.layout, project)
+        changed = known.with_status(status)
+        if changed != known:
+            schedules.save(runtime.layout, project, changed)
+    return changed != known
+
+
+def paused(runtime: "Runtime", names: "Iterable[str]") -> list[str]:
+    """Those of these projects whose rounds are paused: what changes there waits for a resume."""
+    found = []
+    for name in dict.fromkeys(names):
+        try:
+            if name and schedules.load(runtime.layout, name).paused:
+                found.append(name)
+        except CorruptStateError:
+            continue  # a round says it
+    return found
+
+
+def _change(
+    runtime: "Runtime", project: Project, change: "Callable[[Schedules], Schedules]"
+) -> Schedules:
+    with runtime.held((Kind.SCHEDULES, "")):
+        known = change(schedules.load(runtime.layout, project.name))
+        schedules.save(runtime.layout, project.name, known)
+    return known
+
+
+def describe(runtime: "Runtime", project: Project) -> list[dict[str, Any]]:
+    """The schedules of a project with their next times."""
+    known = schedules.load(runtime.layout, project.name)
+    now_s = runtime.clock().at
+    found = []
+    for name, plan in known.plans.items():
+        due = next_after(parse_rrule(plan.rrule), now_s, local_time)
+        found.append(
+            {
+                "project": project.name,
+                "schedule": name,
+                "status": str(plan.status),
+                "rrule": plan.rrule,
+                "timer": known.installed.timer if known.installed is not None else None,
+                "next_at": due if plan.status is Status.ACTIVE else None,
+                "due_at": due,
+            }
+        )
+    return found
+
+
+def describe_all(runtime: "Runtime") -> list[dict[str, Any]]:
+    """Those of every project."""
+    return [
+        one for project in projects.listing(runtime.layout) for one in describe(runtime, project)
+    ]
+
+
+def local_time(at: float) -> tuple[int, int, int]:
+    """(weekday, hour, minute) in the time zone of the machine, summer time and all."""
+    there = time.localtime(at)
+    return there.tm_wday, there.tm_hour, there.tm_min

@@ -1,0 +1,222 @@
+"""Wake: one round. Lock the domain, keep house, read, decide by the matrix, do one thing.
+
+A round never edits the ledger and never advances the queue of notices. What a kill leaves is an
+earlier step done and a later one not: each step done twice changes nothing.
+"""
+
+import os
+from typing import Any, NamedTuple
+
+from vyane_cli.core.notices import digest_of
+from vyane_cli.core.projects import Project
+from vyane_cli.core.rounds import Action, Cell, Lock, Schedule, Verdict, decide_round
+from vyane_cli.core.schedules import Status, check_schedule, completed
+from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.operations.conversations.mirror_rounds import show_all
+from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.nudge import nudge_all
+from vyane_cli.operations.projects.claims import held_tasks
+from vyane_cli.operations.projects.dispatch import (
+    NOTHING,
+    call_for_stuck,
+    call_for_waiting,
+    dispatch,
+    preview,
+)
+from vyane_cli.operations.projects.feedback import call_for_blocked, end_gaps, feed_back
+from vyane_cli.operations.projects.maintenance import keep_house
+from vyane_cli.operations.projects.need_user import is_ask, list_needs
+from vyane_cli.operations.projects.readings import Seen, read_project, read_schedule, with_lock
+from vyane_cli.operations.projects.schedule import set_status, vyane_path
+from vyane_cli.store import journal, locks, schedules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+LOOK_S = 0.05
+"""For so long a round waits for the domain: a dry run or `vyane status` has it for a moment."""
+
+
+class Round(NamedTuple):
+    """One round: where it landed, why, and what it did."""
+
+    id: str
+    project: str
+    schedule: str | None
+    verdict: Verdict
+    seen: Seen
+    dry_run: bool = False
+    maintenance: "dict[str, Any] | None" = None
+    done: "dict[str, Any] | None" = None
+    would: str = ""
+    """Of a dry run that would start a worker: its task, or that none can start."""
+    error: VyaneError | None = None
+    """Why its action could not be carried out: for the exit code."""
+
+    def rendered(self) -> dict[str, Any]:
+        """The round as `--json` prints it."""
+        error = self.error
+        return {
+            "round": self.id,
+            "project": self.project,
+            "schedule": self.schedule,
+            "cell": str(self.verdict.cell),
+            "reason": self.verdict.reason,
+            "action": str(self.verdict.action),
+            "readings": self.seen.rendered(),
+            "dry_run": self.dry_run,
+            "maintenance": self.maintenance,
+            "done": self.done,
+            "would": self.would or None,
+            "error": {"code": error.slug, "message": error.message, "hint": error.hint}
+            if error is not None
+            else None,
+        }
+
+
+def wake(runtime: "Runtime", project: Project, schedule: str, *, dry_run: bool) -> Round:
+    """One round of a project. A dry run reads and decides, and changes nothing.
+
+    `schedule`: A or B, or empty for a round by hand, which no pause stops.
+    """
+    if schedule:
+        check_schedule(schedule)
+    clock = runtime.clock()
+    made = Round(
+        runtime.new_id(clock.now_ms),
+        project.name,
+        schedule or None,
+        Verdict(Cell.E, "", Action.NOTHING),
+        read_schedule(runtime, project.name, schedule),
+        dry_run,
+    )
+    if made.seen.inputs.schedule is Schedule.PAUSED:
+        return made._replace(verdict=decide_round(made.seen.inputs))
+    path = runtime.layout.domain(project.name)
+    if dry_run:
+        held = Lock.HELD if _is_locked(path) else Lock.OURS
+        made = made._replace(seen=with_lock(made.seen, path, held))
+        if held is Lock.HELD:
+            return made._replace(verdict=decide_round(made.seen.inputs))
+        return _alone(runtime, project, made)
+    lock = locks.take_soon(path, LOOK_S)
+    if lock is None:
+        made = made._replace(seen=with_lock(made.seen, path, Lock.HELD))
+        return made._replace(verdict=decide_round(made.seen.inputs))
+    try:
+        return _alone(runtime, project, made._replace(seen=with_lock(made.seen, path, Lock.OURS)))
+    finally:
+        locks.give_back(lock)
+
+
+def _is_locked(path: str) -> bool:
+    """Whether a round is at work. Nothing is made; a round that comes in between waits for us."""
+    lock = locks.take_now(path) if os.path.exists(path) else path
+    if lock is None:
+        return True
+    if lock is not path:
+        locks.give_back(lock)
+    return False
+
+
+def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
+    """The round of the one that holds the domain."""
+    _complete_environment(runtime, project)
+    if not made.dry_run:
+        made = made._replace(maintenance=keep_house(runtime, project))
+    seen = read_project(runtime, project, made.seen)
+    made = made._replace(seen=seen, verdict=decide_round(seen.inputs))
+    if made.dry_run:
+        if made.verdict.action is Action.DISPATCH and seen.books is not None:
+            return made._replace(would=preview(runtime, project, seen.books))
+        return made
+    try:
+        made = made._replace(done=_act(runtime, project, made))
+    except VyaneError as error:
+        made = made._replace(error=error)
+        _call_about(runtime, project, error)
+    _note(runtime, project, made)
+    nudge_all(runtime)
+    show_all(runtime)
+    return made
+
+
+def _complete_environment(runtime: "Runtime", project: Project) -> None:
+    """A timer gives next to no environment: what the installing shell had is on record."""
+    try:
+        installed = schedules.load(runtime.layout, project.name).installed
+    except CorruptStateError:
+        installed = None
+    kept = installed.environment if installed is not None else {}
+    runtime.environ = completed(runtime.environ, kept, os.path.dirname(vyane_path(runtime)))
+
+
+def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
+    """The action of the cell. One dispatch at most; E never pauses."""
+    seen = made.seen
+    if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
+        end_gaps(runtime, project)
+    match made.verdict.action:
+        case Action.NOTHING:
+            return {}
+        case Action.DISPATCH:
+            assert seen.main is not None
+            assert seen.books is not None
+            came = dispatch(runtime, project, seen.main, made.id)
+            held = held_tasks(runtime, project.name)
+            stuck = call_for_stuck(runtime, project, seen.books, held)
+            if came.outcome == NOTHING and not held and not stuck:
+                call_for_waiting(runtime, project, seen.books)
+            return {**came.rendered(), "stuck": stuck}
+        case Action.CALL_AND_PAUSE:
+            assert seen.books is not None
+            called = call_for_blocked(runtime, project, seen.books)
+            called += [one["id"] for one in list_needs(runtime, project.name) if is_ask(one)]
+            return {"called_for": called, "paused": set_status(runtime, project.name, _PAUSED)}
+        case Action.PAUSE:
+            return {"paused": set_status(runtime, project.name, _PAUSED)}
+        case Action.FEED_BACK:
+            return feed_back(runtime, project, made.verdict, seen)
+
+
+_PAUSED = Status.PAUSED
+
+
+def _call_about(runtime: "Runtime", project: Project, error: VyaneError) -> None:
+    """What no round can do: the person is called once for each cause."""
+    text = f"a round could not do its work: {error.message}"
+    key = f"round:{project.name}:{error.slug}:{digest_of(error.message)}"
+    try:
+        call_person(runtime, key, text, project=project.name, ask=error.hint)
+    except VyaneError:
+        return  # the exit code says it
+
+
+def _note(runtime: "Runtime", project: Project, made: Round) -> None:
+    """One line a round, for whoever asks what rounds did. It decides nothing: not flushed."""
+    record = {
+        "round": made.id,
+        "at": runtime.clock().at,
+        "schedule": made.schedule,
+        "cell": str(made.verdict.cell),
+        "reason": made.verdict.reason,
+        "action": str(made.verdict.action),
+        "done": made.done,
+        "error": made.error.slug if made.error is not None else None,
+    }
+    try:
+        writer = journal.open_writer(runtime.layout.rounds(project.name), runtime.layout.root)
+        try:
+            writer.append([record], durable=False)
+        finally:
+            writer.close()
+    except VyaneError:
+        return
+
+
+def last_round(runtime: "Runtime", project: str) -> dict[str, Any] | None:
+    """What the last round that held the domain did."""
+    last = journal.read_last(runtime.layout.rounds(project))
+    return dict(last.record) if last is not None and last.record is not None else None

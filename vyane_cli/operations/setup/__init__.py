@@ -1,0 +1,1 @@
+"""A state folder made, set up, and removed."""

@@ -1,0 +1,73 @@
+"""Removal: timers and settings entries first, the state two seconds later: it harms no session.
+
+A crash between leaves a state folder that nothing calls; the same command finishes it.
+"""
+
+import os
+import shutil
+import time
+from typing import Any
+
+from vyane_cli.errors import RefusedError, StorageError, VyaneError
+from vyane_cli.operations import hooks
+from vyane_cli.operations.projects import schedule
+from vyane_cli.store import projects, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+SETTLE_S = 2.0
+"""For so long a host may go on with the settings that it read last (measured)."""
+
+OURS = ("config.toml", "worker-registry.json", "hooks", "messages", "timelines", "sessions")
+"""What tells a state folder from any other folder."""
+
+
+def remove_all(
+    runtime: "Runtime", host: hooks.HostSettings, folder: str, *, purge: bool
+) -> dict[str, Any]:
+    """Take vyane out of every settings file; with `purge` remove its state."""
+    root = runtime.layout.root
+    if purge and os.path.isdir(root):
+        _check_is_ours(root)
+    unscheduled = remove_timers(runtime)
+    changed = []
+    for scope in hooks.Scope:
+        path = hooks.settings_path(scope, runtime.environ, folder)
+        if os.path.exists(path) and hooks.uninstall(runtime, host, path).changed:
+            changed.append(path)
+    purged = False
+    if purge and os.path.isdir(root):
+        time.sleep(SETTLE_S)
+        try:
+            shutil.rmtree(root)
+        except OSError as error:
+            raise StorageError(root, error) from error
+        purged = True
+    return {"settings": changed, "timers": unscheduled, "home": root, "purged": purged}
+
+
+def remove_timers(runtime: "Runtime") -> list[str]:
+    """Take the timers of every project away; the projects that had some.
+
+    One that cannot be told is left: its rounds find no vyane, and do nothing.
+    """
+    found = []
+    for name in registry.listdir(runtime.layout.projects):
+        try:
+            project = projects.load(runtime.layout, name)
+            if project is not None and schedule.remove(runtime, project)["removed"]:
+                found.append(name)
+        except VyaneError:
+            continue
+    return found
+
+
+def _check_is_ours(root: str) -> None:
+    names = set(os.listdir(root))
+    if names and not names & set(OURS):
+        raise RefusedError(
+            f"{root} does not look like vyane's state folder", slug="not_ours",
+            hint="look at VYANE_HOME and --home",
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What happened: read, followed, exported, verified, written by other producers."""

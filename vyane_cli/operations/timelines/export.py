@@ -1,0 +1,80 @@
+"""Timeline export: the whole of a timeline in another form, piece by piece. Changes no state."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from vyane_cli import __version__
+from vyane_cli.core import otlp
+from vyane_cli.core.story import tell_turns
+from vyane_cli.errors import InvalidInputError, StorageError
+from vyane_cli.operations.timelines.select import Found, find_timeline
+from vyane_cli.operations.timelines.watch import event_of
+from vyane_cli.store.reading import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vyane_cli.runtime import Runtime
+
+    Tell = Callable[[Mapping[str, Any]], Iterable[str]]
+
+FORMATS = ("jsonl", "md", "otlp-json")
+
+
+def export_timeline(runtime: "Runtime", who: str, form: str, tell: "Tell") -> Iterator[str]:
+    """The text, in pieces. `tell` puts a chapter of the story in Markdown."""
+    if form not in FORMATS:
+        expected = "one of " + ", ".join(FORMATS)
+        raise InvalidInputError("format", form, expected, slug="unknown_format")
+    found = find_timeline(runtime, who)
+    reader = Reader(found.path, found.session)
+    if form == "jsonl":
+        return (_json(event_of(seen, found.session)) + "\n" for seen in reader.read())
+    records = (seen.record for seen in reader.read())
+    return _markdown(found, records, tell) if form == "md" else _otlp(found, records)
+
+
+def _markdown(found: Found, records: Iterable[Mapping[str, Any]], tell: "Tell") -> Iterator[str]:
+    yield f"# {found.name} ({found.session})\n"
+    for chapter in tell_turns(records):
+        yield "\n"
+        for line in tell(chapter):
+            yield line + "\n"
+
+
+def _otlp(found: Found, records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    resource = otlp.attributes({"service.name": "vyane", "service.version": __version__})
+    scope = {"name": "vyane.timeline", "version": __version__}
+    yield '{"resourceSpans":[{"resource":' + _json({"attributes": resource})
+    yield ',"scopeSpans":[{"scope":' + _json(scope) + ',"spans":['
+    between = "\n"
+    for span in otlp.tell_spans(records, found.name):
+        yield between + _json(span)
+        between = ",\n"
+    yield '\n],"schemaUrl":"' + otlp.SCHEMA_URL + '"}]}]}\n'
+
+
+def _json(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace").decode()
+
+
+def write_whole(path: str, pieces: Iterable[str]) -> int:
+    """Write a file of the person's, whole or not at all; how many bytes."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    size = 0
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            for piece in pieces:
+                size += file.write(piece)
+        size = os.path.getsize(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StorageError(path, error) from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return size

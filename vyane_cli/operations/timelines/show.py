@@ -1,0 +1,33 @@
+"""Timeline show: the last turns of a session as a story. Changes nothing."""
+
+from typing import Any
+
+from vyane_cli.core.story import tell_turns
+from vyane_cli.operations.timelines.select import find_timeline
+from vyane_cli.store.reading import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+
+def show_timeline(runtime: "Runtime", who: str, last: int = 10) -> dict[str, Any]:
+    """The last turns, newest last, with the facts between them; `earlier` turns are left out."""
+    found = find_timeline(runtime, who)
+    reader = Reader(found.path, found.session)
+    head = reader.head()
+    turns = head.turns if head is not None else 0
+    first = max(turns - last + 1, 1)
+    if first > 1:
+        reader.seek_turn(first)
+    chapters = list(tell_turns(seen.record for seen in reader.read()))
+    return {
+        "session": found.session,
+        "worker": found.worker.id if found.worker is not None else None,
+        "name": found.name,
+        "epoch": reader.cursor.epoch,
+        "seq": reader.cursor.seq,
+        "turns": turns,
+        "earlier": first - 1,
+        "story": chapters,
+    }

@@ -1,0 +1,48 @@
+"""Timeline verify: check every line of a timeline. Changes nothing, takes no lock."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from vyane_cli.operations.timelines.select import find_timeline
+from vyane_cli.store import timeline
+from vyane_cli.store.reading import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+LONG_BYTES = 8 * 1024 * 1024
+"""From this size on it takes long enough to say how far it is."""
+
+
+def verify_timeline(
+    runtime: "Runtime", who: str, progress: Callable[[int, int], object] | None = None
+) -> dict[str, Any]:
+    """What a whole check found; CorruptStateError with file, line and reason at the first damage.
+
+    `progress(done, size)` is called now and then for a long file.
+    """
+    found = find_timeline(runtime, who)
+    Reader(found.path, found.session)  # refuses a file that others may read
+    size = os.path.getsize(found.path) if os.path.exists(found.path) else 0
+    tell = None
+    if progress is not None and size >= LONG_BYTES:
+        wanted = progress
+
+        def tell(done: int) -> object:
+            return wanted(done, size)
+
+    checked = timeline.check(found.path, found.session, progress=tell)
+    head = checked.head
+    return {
+        "ok": True,
+        "session": found.session,
+        "file": found.path,
+        "events": checked.events,
+        "turns": checked.turns,
+        "epoch": head.epoch if head is not None else None,
+        "open": head.open.id if head is not None and head.open is not None else None,
+        "bytes": checked.end,
+        "torn_bytes": max(size - checked.end, 0),
+    }

@@ -1,0 +1,1 @@
+"""What is over is settled, archived and taken away."""

@@ -1,0 +1,153 @@
+"""Expire: what a tick would settle, for inboxes whose session does not tick any more.
+
+A session that exited, or a channel that nobody reads, makes no hook call. `gc` gives them one that
+hands nothing over: the same plan lets claims of dead processes lapse, closes a dead turn, and
+applies each message's time to live. So it is for a session that lives and let a start pass.
+"""
+
+import os
+from typing import NamedTuple
+
+from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.mailbox import Mailbox, brought
+from vyane_cli.core.messages import Kind, Lane
+from vyane_cli.core.plans import Snapshot, TickPlan
+from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.ticking import plan_tick
+from vyane_cli.core.turns import TimelineHead
+from vyane_cli.core.workers import Worker
+from vyane_cli.operations.bounce import bounce
+from vyane_cli.operations.liveness import look
+from vyane_cli.operations.membership import has_not_started
+from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.tick import Desk
+from vyane_cli.operations.upkeep.sweep import Sweep
+from vyane_cli.store import inbox, journal, locks, registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.core.calls import Host
+    from vyane_cli.runtime import Runtime
+
+
+class Box(NamedTuple):
+    """One inbox file: whose it is, and the key of its lock."""
+
+    path: str
+    lock: str
+    worker: str = ""
+    logical_session: str = ""
+
+
+def all_boxes(runtime: "Runtime") -> list[Box]:
+    """Every inbox there is, in name order."""
+    folder = runtime.layout("messages", "inbox")
+    found = []
+    for name in registry.listdir(folder):
+        stem, dot, end = name.rpartition(".")
+        if not dot or end != "jsonl" or name.startswith("."):
+            continue
+        path = os.path.join(folder, name)
+        kind, _, target = stem.partition("-")
+        match kind:
+            case "worker":
+                found.append(Box(path, target, worker=target))
+            case "session":
+                found.append(Box(path, target, logical_session=target))
+            case "channel":
+                found.append(Box(path, "channel:" + _channel(path, target)))
+            case _:
+                pass
+    return found
+
+
+def _channel(path: str, target: str) -> str:
+    """A channel's name: a file may go by its digest, its messages have the name."""
+    for line in journal.read(path):
+        to_id = brought(line.record or {}).get("to_id")
+        if isinstance(to_id, str):
+            return to_id
+    return target
+
+
+def quiet_call(session: str) -> HookCall:
+    """A call that moves no live turn and hands nothing over: a watch that nobody waits for."""
+    return HookCall("vyane", Event.FILE_CHANGED, "gc", session, rewake=False)
+
+
+def expire(sweep: Sweep) -> int:
+    """Settle what has expired where nobody ticks, and tell the senders; return how many.
+
+    A crash after the records and before the notes leaves a sender untold; `why` tells it.
+    """
+    count = 0
+    ticking: set[str] = set()
+    for worker in registry.Registry(sweep.layout).listing():
+        seen = look(sweep.runtime, worker)
+        live = seen.liveness in (Liveness.BUSY, Liveness.IDLE)
+        host = sweep.runtime.host(seen.session.host) if seen.session is not None else None
+        if live or (seen.session is not None and host is not None):
+            ticking |= {worker.id, worker.logical_session_id}
+        silent = not live or has_not_started(sweep.runtime, worker)
+        if silent and seen.session is not None and host is not None:
+            count += sweep.guarded(worker.id, _expire_worker, worker, seen.session, host)
+    for box in all_boxes(sweep.runtime):
+        if box.worker not in ticking and box.logical_session not in ticking:
+            count += sweep.guarded(box.path, _expire_box, box)
+    return count
+
+
+def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: "Host") -> int:
+    """The inboxes of a session that is over, by the tick it does not make any more."""
+    runtime = sweep.runtime
+    desk = Desk(runtime, session, quiet_call(session.id), host, runtime.deadline())
+    if not any(inbox.read(path).mailbox.unsettled for path in desk.paths):
+        return 0
+    plan = desk.dry_run() if sweep.dry_run else desk.claim()
+    if not sweep.dry_run:
+        for text in plan.need_user:
+            key = f"{worker.id}:{text}"
+            call_person(runtime, key, text)
+    return _tell(sweep, plan, worker.name)
+
+
+def _tell(sweep: Sweep, plan: TickPlan, target: str) -> int:
+    """The senders of what expired learn it; a message that only informed is not worth a note."""
+    for entry in plan.expired if not sweep.dry_run else ():
+        message = entry.message
+        if message.lane is not Lane.QUIET and message.kind is not Kind.INFO:
+            bounce(sweep.runtime, message, target, "ttl")
+    return len(plan.expired)
+
+
+def _expire_box(sweep: Sweep, box: Box) -> int:
+    """One inbox without a session: a channel's, or that of a worker which is on no record."""
+    runtime = sweep.runtime
+    mailbox = inbox.read(box.path).mailbox
+    if not mailbox.unsettled:
+        return 0
+    plan = _plan(runtime, mailbox)
+    if not sweep.dry_run and plan.changes:
+        with runtime.held((locks.Kind.INBOX, box.lock)):
+            opened = inbox.Inbox(box.path, runtime.layout.root)
+            try:
+                plan = _plan(runtime, opened.mailbox)
+                for change in plan.changes:
+                    opened.change(change.op, change.ids, change.fields, change.head)
+            finally:
+                opened.close()
+    return _tell(sweep, plan, box.lock)
+
+
+def _plan(runtime: "Runtime", mailbox: Mailbox) -> TickPlan:
+    snapshot = Snapshot(
+        "",
+        "",
+        (mailbox,),
+        TimelineHead(""),
+        runtime.clock(),
+        runtime.templates,
+        runtime.config.limits,
+    )
+    return plan_tick(snapshot, quiet_call(""))

@@ -1,0 +1,199 @@
+"""Gc: archive what is settled, apply times to live where nobody ticks, take away what is over.
+
+Archive before cut, always. Each step may be repeated: a crash between two of them leaves something
+for the next run, never a gap. An inbox that is locked or damaged holds up no other.
+"""
+
+import os
+from typing import Any
+
+from vyane_cli.core.bindings import BindingStatus
+from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.workers import Worker
+from vyane_cli.operations.results import is_lost, settle_lost
+from vyane_cli.operations.resume import resume_waiting
+from vyane_cli.operations.timelines.delete import clear_trash
+from vyane_cli.operations.upkeep.expire import Box, all_boxes, expire
+from vyane_cli.operations.upkeep.leftovers import remove_blobs, remove_leftovers
+from vyane_cli.operations.upkeep.orphans import mark_orphans
+from vyane_cli.operations.upkeep.retire import remove_markers, remove_sessions, retire
+from vyane_cli.operations.upkeep.stale import find_stale, mark_stale
+from vyane_cli.operations.upkeep.sweep import Sweep
+from vyane_cli.store import archive, bindings, cancels, document, files, markers, registry
+from vyane_cli.store.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+GRACE_S = 5.0
+"""A message that was settled just now still shows in `vyane inbox --all`."""
+TEMPORARY_S = 3_600.0
+
+STEPS = (
+    "lost",
+    "resumed",
+    "orphans",
+    "stale",
+    "expired",
+    "archived",
+    "keys",
+    "cancels",
+    "bindings",
+    "retired",
+    "sessions",
+    "markers",
+    "leftovers",
+    "blobs",
+    "temporary",
+    "trash",
+)
+"""What a run counts, in the order in which it goes."""
+
+
+def collect(
+    runtime: "Runtime", *, grace_s: float = GRACE_S, dry_run: bool = False
+) -> tuple[dict[str, Any], int]:
+    """One run: its counts, and the exit code of the first thing that had to be left (else 0)."""
+    sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
+    counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
+    if os.path.isdir(runtime.layout.root):
+        counts["lost"] = sweep.guarded("registry", settle_lost_children)
+        counts["resumed"] = 0 if dry_run else sweep.guarded("registry", resume_closed)
+        counts["orphans"] = sweep.guarded("registry", mark_orphans)
+        counts["stale"] = sweep.guarded("registry", mark_silent)
+        counts["expired"] = sweep.guarded("registry", expire)
+        counts["archived"] = sum(
+            sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
+        )
+        counts["keys"] = forget_keys(sweep)
+        counts["cancels"] = forget_cancels(sweep)
+        counts["bindings"] = sweep.guarded(sweep.layout.bindings, forget_bindings)
+        counts["retired"] = sweep.guarded("registry", retire)
+        counts["sessions"] = remove_sessions(sweep)
+        counts["markers"] = remove_markers(sweep)
+        counts["leftovers"] = sweep.guarded("registry", remove_leftovers)
+        counts["blobs"] = sweep.guarded("messages", remove_blobs)
+        counts["temporary"] = remove_temporary(sweep)
+        counts["trash"] = 0 if dry_run else sweep.guarded("timelines", remove_trash)
+    return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
+
+
+def settle_lost_children(sweep: Sweep) -> int:
+    """Children whose process and launcher are gone get their end, and their parents a result."""
+    workers = registry.Registry(sweep.layout).listing()
+    return sum(sweep.guarded(worker.id, _settle_lost, worker) for worker in workers)
+
+
+def _settle_lost(sweep: Sweep, worker: Worker) -> int:
+    settle = is_lost if sweep.dry_run else settle_lost
+    return int(settle(sweep.runtime, worker))
+
+
+def resume_closed(sweep: Sweep) -> int:
+    """Closed sessions that mail waits for, where the settings allow that."""
+    return len(resume_waiting(sweep.runtime, sweep.runtime.clock()))
+
+
+def mark_silent(sweep: Sweep) -> int:
+    """Workers at work without a sign are marked; those with one again are not any more."""
+    look = find_stale if sweep.dry_run else mark_stale
+    return len(look(sweep.runtime, sweep.runtime.clock()).stale)
+
+
+def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:
+    """The settled messages of one inbox go to the archive of their month.
+
+    Only the cut holds the inbox lock, so that no hook waits for the archive: what is settled
+    changes no more.
+    """
+    grace_s = sweep.grace_s if grace_s is None else grace_s
+    found = archive.settled(box.path, sweep.now_s - grace_s)
+    if found and not sweep.dry_run:
+        archive.keep(sweep.layout, found, sweep.runtime.deadline())
+        with sweep.runtime.held((Kind.INBOX, box.lock)):
+            archive.cut(box.path, sweep.layout.root, {one.entry.message.id for one in found})
+    return len(found)
+
+
+def forget_keys(sweep: Sweep) -> int:
+    """Idempotency keys that are past their time go."""
+    count = 0
+    for name in registry.listdir(sweep.layout("messages", "keys")):
+        digest, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(digest):
+            count += sweep.guarded(sweep.layout.key(digest), _forget_key, digest)
+    return count
+
+
+def _forget_key(sweep: Sweep, digest: str) -> int:
+    path = sweep.layout.key(digest)
+    if not _is_over(path, sweep.now_s):
+        return 0
+    if not sweep.dry_run:
+        with sweep.runtime.held((Kind.KEY, digest)):
+            if not _is_over(path, sweep.now_s):
+                return 0
+            files.remove(path)
+    return 1
+
+
+def forget_cancels(sweep: Sweep) -> int:
+    """Cancels that are settled go when they are as old as ended workers that do."""
+    count = 0
+    for name in registry.listdir(sweep.layout("queue", "cancels")):
+        operation, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(operation):
+            count += sweep.guarded(sweep.layout.cancel(operation), _forget_cancel, operation)
+    return count
+
+
+def _forget_cancel(sweep: Sweep, operation: str) -> int:
+    known = cancels.load(sweep.layout, operation)
+    if known is None or not known.settled or not sweep.is_past(known.at, sweep.keep_s):
+        return 0
+    return sweep.remove(sweep.layout.cancel(operation))
+
+
+def forget_bindings(sweep: Sweep) -> int:
+    """Bindings that ended long ago go with what is known of their conversation.
+
+    Only those whose session has no worker any more: one that a person unbound stays unbound.
+    """
+    sessions = {one.logical_session_id for one in registry.Registry(sweep.layout).listing()}
+    old = [
+        one
+        for one in bindings.load(sweep.layout).values()
+        if one.status is BindingStatus.ENDED
+        and one.target_session not in sessions
+        and sweep.is_past(one.ended_at or 0.0, sweep.keep_s)
+    ]
+    if old and not sweep.dry_run:
+        with sweep.runtime.held((Kind.BINDINGS, "")):
+            bindings.change(sweep.layout, lambda known: [known.pop(one.id, None) for one in old])
+        for one in old:
+            sweep.remove(sweep.layout.thread_state(*one.conversation[:2], one.id))
+    return len(old)
+
+
+def _is_over(key_path: str, now_s: float) -> bool:
+    known = document.load(key_path)
+    expires = known.get("expires") if known is not None else None
+    return isinstance(expires, (int, float)) and expires <= now_s
+
+
+def remove_trash(sweep: Sweep) -> int:
+    """What a `timeline delete` had set aside when it was killed."""
+    return clear_trash(sweep.layout)
+
+
+def remove_temporary(sweep: Sweep) -> int:
+    """Temporary files that a crash left go when they are an hour old."""
+    count = 0
+    for folder, _, names in os.walk(sweep.layout.root):
+        for name in names:
+            path = os.path.join(folder, name)
+            left = name.startswith(".") and name.endswith(".tmp")
+            if left and sweep.is_past(markers.modified(path) or sweep.now_s, TEMPORARY_S):
+                count += sweep.guarded(path, Sweep.remove, path)
+    return count

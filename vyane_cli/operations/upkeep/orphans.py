@@ -1,0 +1,52 @@
+"""Orphans: children whose parent has been over for long. Marked and told of, never signalled.
+
+The person is told first, then the registry says INTERRUPTED: a kill in between tells nobody twice.
+"""
+
+from vyane_cli.core.cancels import mark_orphan, orphans
+from vyane_cli.core.workers import Worker
+from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.upkeep.sweep import Sweep
+from vyane_cli.store import registry
+from vyane_cli.store.locks import Kind
+
+
+def mark_orphans(sweep: Sweep) -> int:
+    """Children of parents that were over for 20 minutes become INTERRUPTED; how many."""
+    workers = registry.Registry(sweep.layout).workers
+    found = orphans(workers, _over_since(sweep, workers), sweep.now_s)
+    if not found or sweep.dry_run:
+        return len(found)
+    for worker_id in found:
+        child = workers[worker_id]
+        parent = workers.get(child.parent_worker_id or "")
+        name = parent.name if parent is not None else child.parent_worker_id
+        text = (
+            f"{child.name} ({child.id}) goes on without its parent {name}: look after it, "
+            f"or stop it with `vyane cancel {child.id}`"
+        )
+        call_person(sweep.runtime, f"orphan:{child.id}", text)
+    with sweep.runtime.held((Kind.REGISTRY, "")):
+        book = registry.Registry(sweep.layout)
+        still = orphans(book.workers, _over_since(sweep, book.workers), sweep.now_s)
+        for worker_id in set(found) & set(still):
+            book.put(mark_orphan(book.workers[worker_id]))
+        book.save()
+    return len(found)
+
+
+def _over_since(sweep: Sweep, workers: dict[str, Worker]) -> dict[str, float]:
+    """Parents that are over, and since when as far as it is known."""
+    parents = {worker.parent_worker_id for worker in workers.values() if worker.parent_worker_id}
+    found: dict[str, float] = {}
+    for parent_id in parents & set(workers):
+        parent = workers[parent_id]
+        if parent.final:
+            found[parent_id] = parent.ended_at or parent.last_used_at
+            continue
+        session_id = registry.read_current(sweep.layout, parent_id)
+        session = registry.load_session(sweep.layout, session_id) if session_id else None
+        since = sweep.over_since(session) if session is not None else None
+        if since is not None:
+            found[parent_id] = since
+    return found
