@@ -216,7 +216,9 @@ def test_cell_e_names_the_file_and_is_no_error(home):
     made = home.json("wake", "--schedule", "A")
 
     assert (made["cell"], made["reason"], made["action"]) == ("E", "unreadable", "feed-back")
-    assert "tasks[0] (T1).title: 3 is not a text" in json.dumps(made["done"]["why"])
+    (why,) = made["done"]["why"]
+    assert "tasks[0] (T1).title: 3 is not a text" in why
+    assert why.count(home.world.layout("projects", NAME)) == 1, "it is named once"
     assert [one["status"] for one in home.json("schedule", "list")] == ["ACTIVE", "ACTIVE"]
     assert not home.workers()
 
@@ -423,6 +425,19 @@ def test_a_print_makes_nothing(home):
 
     assert [entry["place"] for entry in made["entries"]] == ["crontab", "crontab"]
     assert sorted(str(path) for path in home.folder.rglob("*")) == before
+
+
+def test_a_print_needs_no_program_that_makes_timers(home, tmp_path):
+    """It is what a person without one is told to look at."""
+    environ = {"PATH": str(tmp_path), "HOME": str(home.folder)}
+    words = ("schedule", "install", "--every", "1h")
+    ran = home.run(*words, "--print", environ=environ)
+
+    assert ran.status == 0, ran.err.decode()
+    assert "wake --project p --schedule A" in ran.out.decode()
+    refused = home.run(*words, environ=environ)
+    assert refused.status == 3
+    assert "--print" in refused.err.decode()
 
 
 def test_a_pause_is_kept_over_an_install_and_times_over_a_pause(home):

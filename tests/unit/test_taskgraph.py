@@ -89,6 +89,14 @@ def test_a_link_to_a_name_that_is_not_there_names_the_nearest():
     assert "design" in caught.value.hint
 
 
+def test_a_task_that_is_not_there_yet_is_not_named_as_the_nearest():
+    with pytest.raises(NotFoundError) as caught:
+        check_links({"T1": (), "T3": ("T9",)})
+
+    assert "T1" in caught.value.hint
+    assert "T3" not in caught.value.hint
+
+
 def test_a_node_with_the_id_of_a_task_adds_links_to_it():
     graph = Graph((Node("design"), Node("T2", after=("design",))))
 

@@ -58,7 +58,7 @@ def check_links(links: Links) -> None:
     for name, after in links.items():
         for other in after:
             if other not in links:
-                near = nearest_names(other, links)
+                near = nearest_names(other, [known for known in links if known != name])
                 hint = "" if near else "`vyane taskgraph show` lists tasks and nodes"
                 raise NotFoundError(f"task or node (for {name} to come after)", other, near, hint)
     found = cycle(links)

@@ -95,9 +95,14 @@ def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
         "executing-unknown": ("executing",),
     }.get(verdict.reason)
     if names is not None:
-        return tuple(f"{one.file}: {one.detail}" for one in seen.readings if one.name in names)
+        return tuple(_at(one.file, one.detail) for one in seen.readings if one.name in names)
     silent = [one for one in seen.judgement.evidence if one.says is Says.NOTHING]
-    return tuple(f"{one.path}: {one.detail}" for one in silent)
+    return tuple(_at(one.path, one.detail) for one in silent)
+
+
+def _at(path: str, detail: str) -> str:
+    """What is wrong, and where: an error names its file by itself."""
+    return detail if detail.startswith(path) else f"{path}: {detail}"
 
 
 def _history(runtime: "Runtime", project: Project) -> list[dict[str, Any]]:

@@ -39,10 +39,10 @@ def install(
     are the timers of another kind.
     """
     require_person(runtime, whoami(runtime), "make timers")
-    chosen = timers.choose(runtime, kind)
     known = schedules.load(runtime.layout, project.name)
     if minutes is not None:
         known = known.with_rules(dict(zip(NAMES, every(minutes), strict=True)))
+    chosen = timers.choose(runtime, kind, must=not dry_run)
     wanted = timers_of(runtime, project, known)
     written = [one._asdict() for one in timers.entries(runtime, chosen, wanted)]
     if not dry_run:

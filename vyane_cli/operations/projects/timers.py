@@ -44,8 +44,11 @@ class Entry(NamedTuple):
     text: str
 
 
-def choose(runtime: "Runtime", given: str) -> With:
-    """The kind that was asked for, else the first that this system has and that answers."""
+def choose(runtime: "Runtime", given: str, *, must: bool = True) -> With:
+    """The kind that was asked for, else the first that this system has and that answers.
+
+    With none: NotFoundError, or what it would usually be unless one `must` be there.
+    """
     if given:
         if given not in tuple(With):
             raise InvalidInputError("with", given, "one of " + ", ".join(With))
@@ -57,6 +60,8 @@ def choose(runtime: "Runtime", given: str) -> With:
     for kind in order:
         if shutil.which(PROGRAMS[kind], path=path) and _answers(runtime, kind):
             return kind
+    if not must:
+        return order[0]
     raise NotFoundError(
         "timer",
         "cron",
