@@ -611,3 +611,36 @@ def test_a_post_that_a_crash_cut_short_is_made_whole_and_stands_once(one) -> Non
         (binding,) = book.load(one.world.layout).values()
         channel.post(binding.conversation, Part("✅ a line of some length"), "n9")
         assert said(path) == ["✅ a line of some length"]
+
+
+def test_a_thread_that_is_there_again_goes_on_where_it_was(one) -> None:
+    turn(one, "one")
+    push(one.world)
+    path = thread_of(one)
+    away = path.rename(Path(one.home, "away.md"))
+    turn(one, "two")
+    push(one.world)
+    away.rename(path)
+    push(one.world)
+    assert said(path) == ["✅ one"]
+    (report,) = push(one.world, again=True)
+    write(path, "and now?")
+    pull(one.world)
+
+    assert report["problems"] == []
+    assert said(path) == ["✅ one", "✅ two"]
+    assert words(one) == ["and now?"]
+    (binding,) = book.load(one.world.layout).values()
+    assert (binding.status, binding.end_reason) == (BindingStatus.ACTIVE, "")
+
+
+def test_a_thread_that_stays_away_is_told_once_more_and_stays_ended(one) -> None:
+    push(one.world)
+    thread_of(one).unlink()
+    turn(one, "one")
+    push(one.world)
+    push(one.world, again=True)
+
+    (binding,) = book.load(one.world.layout).values()
+    assert (binding.status, binding.end_reason) == (BindingStatus.ENDED, "gone")
+    assert list(folder(one).iterdir()) == []

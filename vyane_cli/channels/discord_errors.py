@@ -25,7 +25,11 @@ _AGAIN = ", then `vyane mirror push --again`"
 
 CODES: Mapping[int, Row] = {
     10003: Row(
-        _V.GONE, "unknown-channel", "{place} is gone: it was deleted, or the bot cannot see it"
+        _V.GONE,
+        "unknown-channel",
+        "{place} is gone: it was deleted, or the bot cannot see it",
+        "`vyane bind SESSION --channel discord` makes another; if the bot may see it again,"
+        " `vyane mirror push --again`",
     ),
     10004: Row(
         _V.OFF,

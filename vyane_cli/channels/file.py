@@ -110,7 +110,12 @@ class FileChannel:
         return Outcome(Verdict.DONE, id=opening.nonce, conversation=where, found=found)
 
     def _find(self, key: str) -> str:
-        for name in sorted(os.listdir(self.folder)):
+        """The thread that names this key in its head; empty when there is none."""
+        try:
+            names = sorted(os.listdir(self.folder))
+        except OSError:
+            return ""
+        for name in names:
             if not name.endswith(".md") or name.startswith("."):
                 continue
             path = os.path.join(self.folder, name)
@@ -242,16 +247,21 @@ class FileChannel:
             return Outcome(
                 Verdict.GONE, "unknown-thread", f"{name!r} is no name of a thread in the folder"
             )
-        path = os.path.join(self.folder, name.removesuffix(".md") + ".md")
+        name = name.removesuffix(".md")
+        path = os.path.join(self.folder, name + ".md")
+        if not os.path.exists(path):  # one of ours goes on under the name that a person gave it
+            path = self._find(name.rpartition(".")[2]) or path
         try:
             with open(path, "rb") as file:
                 data = file.read(FILE_MAX + 1)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if not os.path.isdir(self.folder):
+                return self._off(error)
             return Outcome(
                 Verdict.GONE,
                 "unknown-thread",
                 f"{path} is gone",
-                f"`vyane unbind` it, or put the file back, {AGAIN}",
+                f"put it back, {AGAIN}; or `vyane bind SESSION --channel file` makes another",
             )
         except PermissionError:
             return self._locked(path)
@@ -340,12 +350,13 @@ class FileChannel:
     # ------------------------------------------------------------------ outcomes
 
     def _off(self, error: OSError) -> Outcome:
-        detail = f"{error.filename or self.folder}: {(error.strerror or 'unusable').lower()}"
+        where = self.folder if error.errno == errno.ENOENT else error.filename or self.folder
+        detail = f"{where}: {(error.strerror or 'unusable').lower()}"
         if error.errno in (28, 122):
             return self._storage(self.folder, error)
-        return Outcome(
-            Verdict.OFF, "folder-unusable", detail, "set another folder: channels.file.folder"
-        )
+        back = "put it back, or " if error.errno == errno.ENOENT else ""
+        fix = f"{back}set another folder: channels.file.folder"
+        return Outcome(Verdict.OFF, "folder-unusable", detail, fix)
 
     def _locked(self, path: str) -> Outcome:
         return Outcome(

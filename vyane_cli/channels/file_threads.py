@@ -81,7 +81,7 @@ def parse_thread(text: str) -> Thread:
     region = number = 0
     end = len(rows) - 1  # what follows the last newline: empty, or a line that is still written
     while number < len(rows):
-        row = rows[number]
+        row = rows[number].removesuffix("\r")  # an editor may have saved it with other line ends
         if (mark := _MARK.fullmatch(row)) or (number == end and _is_begun(row)):
             region += 1
             wanted = int(mark[2]) if mark else 1

@@ -25,7 +25,9 @@ def push_command(
     channel: Only = "",
     again: Annotated[
         bool,
-        typer.Option("--again", help="Try what was refused, locked or turned off before, too."),
+        typer.Option(
+            "--again", help="Try what was refused, locked, gone or turned off before, too."
+        ),
     ] = False,
 ) -> None:
     """Show what happened in sessions since the last time. Nothing is shown twice.

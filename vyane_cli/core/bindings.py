@@ -307,6 +307,19 @@ def end(binding: Binding, status: BindingStatus, reason: str, now_s: float) -> B
     )
 
 
+def revive(ended: Binding, generation: str, now_s: float) -> Binding:
+    """One that ended goes on in its conversation, with the same windows from now on."""
+    return ended._replace(
+        status=BindingStatus.ACTIVE,
+        bound_at=now_s,
+        last_activity_at=now_s,
+        generation=generation,
+        locked=False,
+        ended_at=None,
+        end_reason="",
+    )
+
+
 def is_of_another(before: Binding | None, fresh: Binding) -> bool:
     """Whether a bind would take an open conversation away from another session."""
     return (
@@ -322,6 +335,11 @@ def is_of_another(before: Binding | None, fresh: Binding) -> bool:
 def of_session(bindings: Iterable[Binding], key: str) -> list[Binding]:
     """Those of exactly this session."""
     return [one for one in bindings if one.target_session == key]
+
+
+def on_channel(bindings: Iterable[Binding], key: str, channel: str, account: str) -> list[Binding]:
+    """Those of this session on one account of a channel, whatever their status."""
+    return [one for one in of_session(bindings, key) if one.conversation[:2] == (channel, account)]
 
 
 def place_of(bindings: Iterable[Binding], key: str) -> Binding | None:

@@ -4,7 +4,7 @@ Commit points: the part is marked `tried` before it is sent, and leaves the outb
 answered. A crash in between leaves a part that is looked for before it is sent again.
 """
 
-from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
+from vyane_cli.core.bindings import Binding, BindingStatus, EndReason, on_channel
 from vyane_cli.core.conversations import Outcome, Part, Verdict
 from vyane_cli.core.mirroring import NEXT, Step
 from vyane_cli.core.mirrors import Item, Slot, ThreadState, fault_of
@@ -220,11 +220,10 @@ def inherit(layout: Layout, binding: Binding, fresh: ThreadState) -> ThreadState
     """Go on where the session's earlier conversation of this channel ended."""
     earlier = [
         one
-        for one in book.load(layout).values()
-        if one.target_session == binding.target_session
-        and one.conversation[:2] == binding.conversation[:2]
-        and one.id != binding.id
-        and one.status is BindingStatus.ENDED
+        for one in on_channel(
+            book.load(layout).values(), binding.target_session, *binding.conversation[:2]
+        )
+        if one.id != binding.id and one.status is BindingStatus.ENDED
     ]
     for one in sorted(earlier, key=lambda b: b.ended_at or 0.0, reverse=True):
         before = mirrors.load_thread(layout, one)

@@ -4,6 +4,7 @@ A durable consumer of each timeline. Commit point: cursor and outbox in one docu
 outbox is shown later, by this run or by another. A crash repeats nothing and loses nothing.
 """
 
+from contextlib import suppress
 from typing import Any
 
 from vyane_cli.core import bindings as core
@@ -32,6 +33,7 @@ from vyane_cli.operations.conversations.opening import (
     status_of,
     title_of,
 )
+from vyane_cli.operations.conversations.returning import take_back
 from vyane_cli.store import mirrors
 
 TYPE_CHECKING = False
@@ -55,6 +57,8 @@ def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
         if again:
             run.again()
         family = read_family(runtime)
+        if again:
+            take_back(run, family)
         _forget_refusals(run, family)
         if run.blocked is None:
             report["opened"] = _open_missing(run, family, problems)
@@ -100,11 +104,9 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
             # before the binding: what is written from now on is read from here
             state = first_state(run, fresh, outcome, rest, title, begun)
             mirrors.save_thread(runtime.layout, fresh, state)
-        try:
+        with suppress(ConflictError):  # a person gave it to another session: it is that one's
             keep(runtime, fresh, worker, free=True)
             opened += 1
-        except ConflictError:  # a person gave it to another session: it is that one's
-            pass
         left = tuple(key for key in run.state.opening if key != session.id)
         run.keep(run.state._replace(opening=left))
     return opened

@@ -194,11 +194,11 @@ class Story:
 
         With `now_s` one that will show it counts too: one that is open then.
         """
-        found = core.of_session(self.family.bindings.values(), child.logical_session_id)
+        found = self.family.places(child.logical_session_id, *self.binding.conversation[:2])
         return any(
             (now_s is not None and one.is_open(now_s)) or _told_in(self.runtime, one, child)
             for one in found
-            if one.conversation[:2] == self.binding.conversation[:2] and one.id != self.binding.id
+            if one.id != self.binding.id
         )
 
     def _notes(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
+from vyane_cli.core.bindings import Binding, BindingStatus, EndReason, on_channel
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import Kind, body_of
@@ -32,6 +32,10 @@ class Family(NamedTuple):
     def bindings(self) -> Mapping[str, Binding]:
         """Read anew: a run makes some."""
         return book.load(self.runtime.layout)
+
+    def places(self, session: str, channel: str, account: str) -> list[Binding]:
+        """What a session has or had on one account of a channel."""
+        return on_channel(self.bindings.values(), session, channel, account)
 
     @property
     def sessions(self) -> list[tuple[LogicalSession, Worker]]:
@@ -66,11 +70,8 @@ class Family(NamedTuple):
 
     def lies_in(self, child: Worker, where: Conversation) -> bool:
         """Whether a child's conversation is a thread of this one."""
-        return any(
-            one.conversation.parent == where.id and one.conversation[:2] == where[:2]
-            for one in self.bindings.values()
-            if one.target_session == child.logical_session_id
-        )
+        found = self.places(child.logical_session_id, *where[:2])
+        return any(one.conversation.parent == where.id for one in found)
 
     def is_pending(self, run: Run, child: Worker) -> bool:
         """Whether a child is still to get a conversation of its own."""
@@ -99,12 +100,7 @@ def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker)
     `recreate` says so; not for one whose place was given to another session; and not for one that
     was over before the channel was set up.
     """
-    here = [
-        one
-        for one in family.bindings.values()
-        if one.target_session == session.id and one.conversation[:2] == (run.name, run.account)
-    ]
-    if here:
+    if here := family.places(session.id, run.name, run.account):
         last = max(here, key=lambda one: one.bound_at)
         gone = last.status is BindingStatus.ENDED and last.end_reason == EndReason.GONE
         return last.conversation.id if gone and run.settings.recreate and not worker.final else None
@@ -130,10 +126,8 @@ def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
         bool(run.runtime.config["bindings.spawn_child"])
         and parent is not None
         and any(
-            one.target_session == parent.logical_session_id
-            and one.conversation[:2] == (run.name, run.account)
-            and one.status is BindingStatus.ACTIVE
-            for one in family.bindings.values()
+            one.status is BindingStatus.ACTIVE
+            for one in family.places(parent.logical_session_id, run.name, run.account)
         )
     )
 
