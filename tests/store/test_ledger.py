@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from tests.simulated import World, fast_folder
 from vyane_cli.core.books import Readability, Source
-from vyane_cli.core.claims import ENDS, Claim, is_held
+from vyane_cli.core.claims import ENDS, Claim, is_held, renew
 from vyane_cli.core.goals import GoalState, judge
 from vyane_cli.core.ledger import add
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.taskgraph import Node
 from vyane_cli.core.tasks import Ledger, Task
+from vyane_cli.core.turns import Clock
 from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.operations.projects.claims import claim_head, held_tasks
 from vyane_cli.operations.projects.projects import create_project, named
@@ -156,7 +157,31 @@ def test_the_table_of_claims_is_total():
 def test_a_claim_ends_by_its_holder(holder, age_s, held):
     claim = Claim("T1", "w-1", "r", 0.0, 10_000.0)
 
-    assert is_held(claim, holder, 10_000.0 + age_s, 1_200) is held
+    assert is_held(claim, holder, Clock((10_000 + age_s) * 1000, 0), 1_200) is held
+
+
+@given(
+    step_s=st.integers(-10_000_000, 10_000_000),
+    age_s=st.integers(0, 5_000),
+    holder=st.sampled_from(sorted(Liveness)),
+)
+def test_no_step_of_the_wall_clock_ends_a_claim_or_keeps_it(step_s, age_s, holder):
+    clock = Clock(10_000_000_000, 5_000, "boot")
+    claim = renew(Claim("T1", "w-1", "r", 0.0, 0.0), clock)
+    later = clock._replace(
+        now_ms=clock.now_ms + (age_s + step_s) * 1000, boot_ms=clock.boot_ms + age_s * 1000
+    )
+    still = clock._replace(now_ms=clock.now_ms + age_s * 1000, boot_ms=later.boot_ms)
+
+    assert is_held(claim, holder, later, 1_200) is is_held(claim, holder, still, 1_200)
+
+
+@pytest.mark.parametrize("wall_s, held", [(-1, False), (1_199, True), (1_200, False)])
+def test_a_claim_of_an_earlier_boot_goes_by_the_wall_clock_and_not_into_the_future(wall_s, held):
+    claim = renew(Claim("T1", "w-1", "r", 0.0, 0.0), Clock(10_000_000, 900_000, "one"))
+    later = Clock(10_000_000 + wall_s * 1000, 5_000, "two")
+
+    assert is_held(claim, Liveness.UNKNOWN, later, 1_200) is held
 
 
 def test_a_claimed_task_is_not_given_to_the_next_round(world):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.projects import NAME, Scene, scene
+from vyane_cli.core.claims import Claim, renew
 from vyane_cli.core.rounds import MATRIX
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.workers import WorkerStatus
@@ -15,7 +16,7 @@ from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.projects.feedback import ASKS
 from vyane_cli.operations.projects.need_user import ask_person
 from vyane_cli.operations.projects.schedule import set_status
-from vyane_cli.store import inbox, locks, needs, registry, schedules
+from vyane_cli.store import claims, inbox, locks, needs, registry, schedules
 
 
 @pytest.fixture
@@ -485,13 +486,18 @@ def test_an_unknown_runtime_is_named(stage):
     assert not stage.held()
 
 
+def wait_for_a_start(stage: Scene, seconds: int) -> None:
+    text = Path(stage.layout.config).read_text()
+    Path(stage.layout.config).write_text(
+        text.replace("\n[wake]\n", f"\n[wake]\nstart_wait_s = {seconds}\n")
+    )
+    stage.world._config = None
+
+
 def test_a_worker_that_does_not_register_keeps_its_task_and_calls_the_person(stage):
     stage.registers = False
     stage.add()
-    with open(stage.layout.config) as file:
-        text = file.read()
-    Path(stage.layout.config).write_text(text.replace("\n[wake]\n", "\n[wake]\nstart_wait_s = 1\n"))
-    stage.world._config = None
+    wait_for_a_start(stage, 1)
     made = stage.wake()
 
     assert made.done["outcome"] == "not-registered"
@@ -698,6 +704,33 @@ def test_a_step_of_the_wall_clock_starts_nothing_twice_and_pauses_nothing(stage,
     assert stage.cell() == "skip/executing"
     assert len(stage.started) == 1
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
+
+
+@pytest.mark.parametrize("step_s", [-86_400, 86_400])
+def test_a_step_of_the_wall_clock_frees_no_task_of_an_idle_worker_and_keeps_none(stage, step_s):
+    """A claim is as old as the boot clock says."""
+    stage.add()
+    idle = stage.world.register("idle", os.getpid())
+    clock = stage.world.clock()
+    with stage.world.held((locks.Kind.LEDGER, NAME)):
+        claims.take(stage.layout, NAME, renew(Claim("T1", idle, "r", clock.at, clock.at), clock))
+    stage.world.wall_ahead_ms = step_s * 1000
+    assert stage.wake().done["outcome"] == "nothing-can-start"
+    stage.world.pass_s(1_201)
+    assert stage.wake().done["outcome"] == "started"
+
+
+@pytest.mark.parametrize("step_s", [-86_400, 86_400])
+def test_a_child_whose_launcher_never_came_holds_rounds_up_for_a_minute(stage, step_s):
+    """And neither longer nor shorter because the wall clock was set."""
+    stage.registers = False
+    stage.add()
+    wait_for_a_start(stage, 1)
+    assert stage.wake().done["outcome"] == "not-registered"
+    stage.world.wall_ahead_ms = step_s * 1000
+    assert stage.cell() == "skip/executing"
+    stage.world.pass_s(61)
+    assert stage.cell() == "A/work-and-nobody-works"
 
 
 @pytest.mark.parametrize("jump", ["wall clock", "suspend", "two suspends"])

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -35,6 +36,9 @@ class Claim(NamedTuple):
     """That of the task when it was taken."""
     number: int = 0
     """Of the claims of this task, the first is 1: their order, whatever the clock does."""
+    boot: str = ""
+    """The boot of the last renewal, and when in it: the age is counted by these."""
+    boot_ms: int = 0
 
 
 # fmt: off
@@ -47,11 +51,17 @@ ENDS: Mapping[Liveness, str] = {
 # fmt: on
 
 
-def is_held(claim: Claim, holder: Liveness, now: float, ttl_s: float) -> bool:
+def renew(claim: Claim, clock: Clock) -> Claim:
+    """The claim as it is after a report of its worker."""
+    return claim._replace(renewed_at=clock.at, boot=clock.boot, boot_ms=clock.boot_ms)
+
+
+def is_held(claim: Claim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
     """Whether the claim still keeps others from its task.
 
     `holder` is the worker's liveness once it is on record, before that the round's: BUSY while its
-    process is there, EXITED when it is gone. A clock that stepped back does not end a claim early.
+    process is there, EXITED when it is gone. A clock that steps does not end a claim early, nor
+    keep it for longer.
     """
     match ENDS[holder]:
         case "never":
@@ -59,17 +69,17 @@ def is_held(claim: Claim, holder: Liveness, now: float, ttl_s: float) -> bool:
         case "at once":
             return False
         case _:
-            return now - claim.renewed_at < ttl_s
+            return clock.since_s(claim.renewed_at, claim.boot, claim.boot_ms) < ttl_s
 
 
 def parse_claim(data: Mapping[str, Any]) -> Claim:
     """A claim from its stored form; TypeError or KeyError when it is none."""
     known = {key: data[key] for key in Claim._fields if key in data}
     known["process"] = parse_process(known.get("process"))
-    for key in ("task", "worker", "round"):
-        if not isinstance(known.get(key), str):
+    for key in ("task", "worker", "round", "boot"):
+        if not isinstance(known.get(key, ""), str):
             raise ValueError(f"{key}: {known.get(key)!r} is not a text")
-    for key in ("generation", "number"):
+    for key in ("generation", "number", "boot_ms"):
         known[key] = int(known.get(key) or 0)
     for key in ("at", "renewed_at"):
         known[key] = float(known[key])

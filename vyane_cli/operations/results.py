@@ -247,7 +247,7 @@ def is_lost(runtime: "Runtime", worker: Worker) -> bool:
     if launch is None:
         return False
     if launch.launcher is None:
-        return runtime.clock().at - launch.at >= LOST_AFTER_S
+        return launches.age_s(launch, runtime.clock()) >= LOST_AFTER_S
     if processes.is_present(launch.launcher) is not False:
         return False
     if launch.process is not None and processes.is_present(launch.process) is not False:

@@ -127,7 +127,7 @@ def close_look(runtime: "Runtime", worker: Worker) -> Closed:
     )
     starting = False
     if launch is not None and launch.launcher is None:
-        starting = runtime.clock().at - launch.at < STARTING_S
+        starting = launches.age_s(launch, runtime.clock()) < STARTING_S
     elif launch is not None:
         known = [one for one in (launch.launcher, launch.process) if one is not None]
         gone = gone and all(processes.is_present(one) is False for one in known)
@@ -177,6 +177,8 @@ def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> N
         not takes_prompt(found.resume),
         clock.at,
         resumed=(before.resumed if before is not None else 0) + 1,
+        boot=clock.boot,
+        boot_ms=clock.boot_ms,
     )
     launches.save(layout, launch)
 

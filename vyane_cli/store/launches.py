@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 
 from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import CorruptStateError, StorageError
 from vyane_cli.store import document, files
@@ -42,6 +43,14 @@ class Launch(NamedTuple):
     ended_at: float | None = None
     resumed: int = 0
     """How often it was opened again; 0: this is its first start."""
+    boot: str = ""
+    """The boot of `at`, and when in it: for so long a launcher may be about to come."""
+    boot_ms: int = 0
+
+
+def age_s(launch: Launch, clock: Clock) -> float:
+    """How long ago it was made, whatever the wall clock did since."""
+    return clock.since_s(launch.at, launch.boot, launch.boot_ms)
 
 
 def save(layout: Layout, launch: Launch) -> None:

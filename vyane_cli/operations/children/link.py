@@ -97,6 +97,8 @@ def _launch(
         child_runtime.hooks,
         not place and not takes_prompt(command),
         clock.at,
+        boot=clock.boot,
+        boot_ms=clock.boot_ms,
     )
 
 

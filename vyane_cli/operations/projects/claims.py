@@ -61,18 +61,20 @@ def claim_head(
         task = choose(books, held)
         if task is None:
             return None
-        at = runtime.clock().at
+        clock = runtime.clock()
         worker = ids.worker_id(runtime.entropy(6))
         before = claims.stale(layout, project, task.id)
         claim = Claim(
             task.id,
             worker,
             round_id,
-            at,
-            at,
+            clock.at,
+            clock.at,
             runtime.me(),
             task.generation,
             max((one.number for one in before), default=0) + 1,
+            clock.boot,
+            clock.boot_ms,
         )
         claims.take(layout, project, claim)
         return Claimed(task, claim)
@@ -105,7 +107,7 @@ def damaged(runtime: Runtime, project: str) -> list[CorruptStateError]:
 def _split(runtime: Runtime, project: str) -> tuple[frozenset[str], list[Claim]]:
     """The tasks that are held, and the claims that are over."""
     held, over = set(), []
-    ttl_s, now = float(runtime.config["ledger.claim_ttl_s"]), runtime.clock().at
+    ttl_s, clock = float(runtime.config["ledger.claim_ttl_s"]), runtime.clock()
     for task in claims.listing(runtime.layout, project):
         try:
             claim = claims.load(runtime.layout, project, task)
@@ -114,7 +116,7 @@ def _split(runtime: Runtime, project: str) -> tuple[frozenset[str], list[Claim]]
             continue
         if claim is None:
             continue
-        if is_held(claim, holder_of(runtime, claim), now, ttl_s):
+        if is_held(claim, holder_of(runtime, claim), clock, ttl_s):
             held.add(task)
         else:
             over.append(claim)

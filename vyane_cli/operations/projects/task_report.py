@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from vyane_cli.core.claims import Claim
+from vyane_cli.core.claims import Claim, renew
 from vyane_cli.core.ledger import find_task, transition
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import FromKind
@@ -145,6 +145,6 @@ def _settle_claim(runtime: Runtime, project: str, was: Task, task: Task, worker:
     if claim is None or claim.worker != worker.id:
         return
     if task.status is TaskStatus.RUNNING:
-        claims.save(runtime.layout, project, claim._replace(renewed_at=runtime.clock().at))
+        claims.save(runtime.layout, project, renew(claim, runtime.clock()))
     elif task.status is not was.status:
         claims.free(runtime.layout, project, claim)
