@@ -53,6 +53,10 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # n
     assert [json.loads(run("--json", "gc")[1])["stale"] for _ in range(2)] == [1, 0]
     assert shown(run) == "STALE"
     assert " stale " in run("workers")[1]
+    assert not needs.listing(one.world.layout), "it is given time for a sign"
+    one.world.pass_s(301)
+    for _ in range(2):
+        mark_stale(one.world, one.world.clock())
     (entry,) = needs.listing(one.world.layout)
     assert "no sign for 25 minutes" in entry["text"]
     assert one.process.poll() is None
@@ -63,6 +67,45 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # n
     found = mark_stale(one.world, one.world.clock())
     assert found == Staleness((), (one.worker,))
     assert status(one) is WorkerStatus.RUNNING
+
+
+@pytest.mark.parametrize("jump", ["wall clock", "suspend"])
+def test_nobody_is_called_for_time_in_which_nobody_could_work(one, jump):  # noqa: F811
+    """It is marked, since that is all that can be seen; its next sign ends that in silence."""
+    one.prompt()
+    if jump == "wall clock":
+        one.world.wall_ahead_ms += 3_600_000
+    else:
+        one.world.sleep_s(3600)
+    assert mark_stale(one.world, one.world.clock()) == Staleness((one.worker,))
+    one.world.sleep_s(3600)
+    one.world.pass_s(200)
+    mark_stale(one.world, one.world.clock())
+    now = one.world.clock().at
+    os.utime(one.world.layout.beat(one.session), (now, now))
+    one.world.pass_s(200)
+    assert mark_stale(one.world, one.world.clock()) == Staleness((), (one.worker,))
+    assert not needs.listing(one.world.layout)
+
+
+def test_who_has_looked_is_called_again_by_the_next_mark_alone(one):  # noqa: F811
+    one.prompt()
+    silence(one)
+
+    def stay_silent() -> list[str]:
+        for _ in range(3):
+            mark_stale(one.world, one.world.clock())
+            one.world.pass_s(301)
+        return [entry["key"] for entry in needs.listing(one.world.layout)]
+
+    (key,) = stay_silent()
+    needs.resolve(one.world.layout, [key], "ann", one.world.clock(), one.world.deadline())
+    assert not stay_silent()
+    one.batch()
+    mark_stale(one.world, one.world.clock())
+    one.world.pass_s(LONG_S)
+    (other,) = stay_silent()
+    assert other != key
 
 
 def test_a_longer_silence_that_was_announced_is_no_sign_of_trouble(one, run):  # noqa: F811
@@ -111,6 +154,8 @@ def test_an_interactive_child_that_rests_without_a_result_is_stale(host, one, mo
     assert kid.worker == child.id
     silence(kid)
     assert mark_stale(one.world, one.world.clock()) == Staleness((child.id,))
+    one.world.pass_s(301)
+    mark_stale(one.world, one.world.clock())
     (entry,) = needs.listing(one.world.layout)
     assert child.name in entry["text"]
 

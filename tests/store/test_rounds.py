@@ -341,13 +341,14 @@ def test_without_a_main_worker_nothing_is_started(stage):
     assert [key.split(":")[0] for key in stage.needs()] == ["main_not_declared"]
 
 
-def test_a_member_of_whom_nothing_can_be_told_holds_the_round_up_until_it_was_silent(stage):
+@pytest.mark.parametrize("status", ["IDLE", "PENDING", "INTERRUPTED"])
+def test_a_member_of_whom_nothing_can_be_told_holds_rounds_up_until_it_was_silent(stage, status):
     """It may be at work: nothing is started beside it, and nothing is paused."""
     stage.add()
     ghost = stage.world.register("ghost")
     with stage.world.held((locks.Kind.REGISTRY, "")):
         book = registry.Registry(stage.layout)
-        book.put(book.workers[ghost]._replace(project=NAME))
+        book.put(book.workers[ghost]._replace(project=NAME, status=WorkerStatus(status)))
         book.save()
 
     assert stage.cell() == "E/executing-unknown"
@@ -355,8 +356,11 @@ def test_a_member_of_whom_nothing_can_be_told_holds_the_round_up_until_it_was_si
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
     stage.world.wall_ahead_ms += 3_600_000
     assert stage.cell() == "E/executing-unknown", "a clock that was set ahead is no silence"
-    stage.world.pass_s(1501)
+    stage.world.pass_s(1400)
+    assert stage.cell() == "E/executing-unknown"
+    stage.world.pass_s(101)
     assert stage.cell() == "A/work-and-nobody-works"
+    assert stage.worker(ghost).status in (status, WorkerStatus.STALE)
 
 
 def test_an_exited_main_worker_lets_the_round_go_on(stage):

@@ -35,10 +35,19 @@ class Verdict(NamedTuple):
     rule: str
 
 
-def mark(worker: Worker, sign_s: float, clock: Clock) -> Worker:
-    """The worker as it is found stale, whose last sign was at `sign_s`."""
+TOLD_AFTER_S = 300.0
+"""For so long a marked worker must stay silent before the person is called."""
+
+
+def mark(
+    worker: Worker, sign_s: float, clock: Clock, status: WorkerStatus = WorkerStatus.STALE
+) -> Worker:
+    """The worker as it is found stale, whose last sign was at `sign_s`.
+
+    Another `status`: one that may not become STALE; only since when it is silent is kept.
+    """
     return worker._replace(
-        status=WorkerStatus.STALE,
+        status=status,
         stale_since=sign_s,
         stale_boot=clock.boot,
         stale_awake_ms=clock.awake_ms,
@@ -51,12 +60,12 @@ def unmark(worker: Worker, status: WorkerStatus) -> Worker:
 
 
 def is_given_up(worker: Worker, clock: Clock, after_s: float = STALE_AFTER_S) -> bool:
-    """Whether a worker that was found stale has been silent for as long once more.
+    """Whether a worker that was found silent has been so for as long once more.
 
     The mark rests on the wall clock, which may have been set ahead, and a machine that slept gave
     nobody the time for a sign; from the mark on only time counts in which the machine was awake.
     """
-    if worker.status is not WorkerStatus.STALE:
+    if worker.stale_since is None:
         return False
     if worker.stale_boot != clock.boot:
         return True  # nothing of that boot works any more

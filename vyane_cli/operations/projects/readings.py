@@ -10,13 +10,12 @@ from vyane_cli.core.queue import blocked, has_queue
 from vyane_cli.core.rounds import Executing, Inputs, Lock, Main, Queue, Schedule, Sources
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.tasks import TaskStatus
-from vyane_cli.core.workers import Worker, WorkerStatus
+from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.identity import whoami
-from vyane_cli.operations.liveness import last_sign
-from vyane_cli.operations.membership import Member, is_at_work, members_of
+from vyane_cli.operations.membership import is_at_work, members_of
 from vyane_cli.operations.projects.need_user import is_ask, list_needs
-from vyane_cli.operations.upkeep.stale import may_be_passed, stale_after_s
+from vyane_cli.operations.upkeep.stale import may_be_passed, was_silent
 from vyane_cli.store import ledger, registry, schedules
 
 TYPE_CHECKING = False
@@ -132,7 +131,7 @@ def _executing(runtime: "Runtime", project: Project) -> tuple[Executing, Reading
             at_work = is_at_work(runtime, one)
             if at_work and not may_be_passed(runtime, one.worker):
                 working.append(one.worker.name)
-            elif at_work is None and not _silent(runtime, one):
+            elif at_work is None and not was_silent(runtime, one.worker):
                 unknown.append(one.worker.name)
     except VyaneError as error:
         return Executing.UNKNOWN, Reading("executing", path, Executing.UNKNOWN, error.message)
@@ -142,14 +141,6 @@ def _executing(runtime: "Runtime", project: Project) -> tuple[Executing, Reading
         detail = f"cannot be told of {_list(unknown)}"
         return Executing.UNKNOWN, Reading("executing", path, Executing.UNKNOWN, detail)
     return Executing.NO, Reading("executing", path, Executing.NO, f"none of {len(others)} works")
-
-
-def _silent(runtime: "Runtime", member: Member) -> bool:
-    """Whether one of which nothing can be told has given no sign for long: it does not work."""
-    if member.worker.status is WorkerStatus.STALE:
-        return may_be_passed(runtime, member.worker)
-    sign_s = last_sign(runtime, member.worker, member.seen)
-    return runtime.clock().at - sign_s >= stale_after_s(runtime)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,20 +1,21 @@
 """Stale: workers at work that give no sign are marked and told of; those that do again go on.
 
-The person is told first, then the registry says STALE: a kill in between tells nobody twice.
-Nothing is signalled and no mail is held back: a mark is an observation.
+The registry says STALE first. The person is called once for each mark, when the worker was given
+time for a sign: a clock that was set ahead, or a machine that slept, calls nobody. Nothing is
+signalled and no mail is held back: a mark is an observation.
 """
 
 from typing import NamedTuple
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Mailbox, takeover_of
-from vyane_cli.core.staleness import Signs, decide_stale, is_given_up, mark, unmark
+from vyane_cli.core.staleness import TOLD_AFTER_S, Signs, decide_stale, is_given_up, mark, unmark
 from vyane_cli.core.workers import Worker, WorkerStatus, check_transition, is_stale, shown_status
 from vyane_cli.errors import CorruptStateError, InvalidInputError
 from vyane_cli.operations.boxes import boxes_of
-from vyane_cli.operations.liveness import last_sign, look
+from vyane_cli.operations.liveness import Look, last_sign, look
 from vyane_cli.operations.needs import call_person
-from vyane_cli.store import inbox, registry
+from vyane_cli.store import inbox, needs, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -39,19 +40,16 @@ def mark_stale(runtime: "Runtime", clock: "Clock") -> Staleness:
 
     For a round's maintenance and for `gc`. Repeated it changes nothing.
     """
-    found = _moves(runtime, clock)
-    for worker in found:
-        if worker.status is WorkerStatus.STALE and _is_missed(runtime, worker):
-            _tell(runtime, worker, clock)
-    if not found:
-        return Staleness()
-    with runtime.held((Kind.REGISTRY, "")):
-        book = registry.Registry(runtime.layout)
-        moved = _moves(runtime, clock)
-        for worker in moved:
-            book.put(worker)
-        if moved:
-            book.save()
+    moved = _moves(runtime, clock)
+    if moved:
+        with runtime.held((Kind.REGISTRY, "")):
+            book = registry.Registry(runtime.layout)
+            moved = _moves(runtime, clock)
+            for _, after in moved:
+                book.put(after)
+            if moved:
+                book.save()
+    _call_for_silent(runtime, clock)
     return _sorted(moved)
 
 
@@ -60,9 +58,10 @@ def find_stale(runtime: "Runtime", clock: "Clock") -> Staleness:
     return _sorted(_moves(runtime, clock))
 
 
-def _sorted(moved: list[Worker]) -> Staleness:
-    stale = [worker.id for worker in moved if worker.status is WorkerStatus.STALE]
-    return Staleness(tuple(stale), tuple(one.id for one in moved if one.id not in stale))
+def _sorted(moved: list[tuple[Worker, Worker]]) -> Staleness:
+    stale = [after.id for _, after in moved if after.status is WorkerStatus.STALE]
+    back = [before.id for before, _ in moved if before.status is WorkerStatus.STALE]
+    return Staleness(tuple(stale), tuple(back))
 
 
 def stale_after_s(runtime: "Runtime") -> float:
@@ -80,15 +79,20 @@ def stale_after_s(runtime: "Runtime") -> float:
 
 
 def may_be_passed(runtime: "Runtime", worker: Worker) -> bool:
-    """Whether a worker was silent for so long that the project goes on without it.
+    """Whether a worker at work was silent for so long that the project goes on without it.
 
     False for one that is marked by this very round, however late its clock says that it is.
     """
+    return worker.status is WorkerStatus.STALE and was_silent(runtime, worker)
+
+
+def was_silent(runtime: "Runtime", worker: Worker) -> bool:
+    """Whether a worker, whatever its status, was found silent and has been so for long since."""
     return is_given_up(worker, runtime.clock(), stale_after_s(runtime))
 
 
-def _moves(runtime: "Runtime", clock: "Clock") -> list[Worker]:
-    """The workers whose record has to change, as it shall be."""
+def _moves(runtime: "Runtime", clock: "Clock") -> list[tuple[Worker, Worker]]:
+    """The workers whose record has to change, as it is and as it shall be."""
     after_s = stale_after_s(runtime)
     moved = []
     for worker in registry.Registry(runtime.layout).listing():
@@ -97,7 +101,7 @@ def _moves(runtime: "Runtime", clock: "Clock") -> list[Worker]:
         except CorruptStateError:
             continue  # `doctor` names it
         if after is not None:
-            moved.append(after)
+            moved.append((worker, after))
     return moved
 
 
@@ -120,14 +124,27 @@ def _move(runtime: "Runtime", worker: Worker, clock: "Clock", after_s: float) ->
         long_running_until_s=worker.long_running_until or 0.0,
     )
     if not decide_stale(signs, now_s, after_s).stale:
-        return None  # whatever its inbox says
+        return _watch(worker, seen, sign_s, clock, after_s)  # whatever its inbox says
     boxes = _boxes(runtime, worker)
     expects = bool(worker.dispatch_id) or _expects(boxes)
     signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)
     if not decide_stale(signs, now_s, after_s).stale:
-        return None
+        return _watch(worker, seen, sign_s, clock, after_s)
     check_transition(shown, WorkerStatus.STALE)
     return mark(worker, sign_s, clock)
+
+
+def _watch(
+    worker: Worker, seen: Look, sign_s: float, clock: "Clock", after_s: float
+) -> Worker | None:
+    """Since when one is silent of which nothing can be told, and which may not become STALE."""
+    unsure = seen.liveness is Liveness.UNKNOWN or bool(seen.damaged)
+    if worker.stale_since is None:
+        silent = unsure and clock.at - sign_s >= after_s
+        return mark(worker, sign_s, clock, worker.status) if silent else None
+    if unsure and sign_s <= worker.stale_since:
+        return None
+    return unmark(worker, worker.status)
 
 
 def _boxes(runtime: "Runtime", worker: Worker) -> list[Mailbox]:
@@ -140,6 +157,20 @@ def _expects(boxes: list[Mailbox]) -> bool:
     return any(entry.waiting and entry.message.startable for box in boxes for entry in box.entries)
 
 
+def _call_for_silent(runtime: "Runtime", clock: "Clock") -> None:
+    """Call the person, once for each mark, when somebody waits for one that stays silent."""
+    for worker in registry.Registry(runtime.layout).listing():
+        if worker.status is not WorkerStatus.STALE or not is_given_up(worker, clock, TOLD_AFTER_S):
+            continue
+        try:
+            seen = look(runtime, worker)
+            silent = is_stale(worker, last_sign(runtime, worker, seen))
+            if seen.liveness is not Liveness.EXITED and silent and _is_missed(runtime, worker):
+                _tell(runtime, worker, clock)
+        except CorruptStateError:
+            continue  # `doctor` names it
+
+
 def _is_missed(runtime: "Runtime", worker: Worker) -> bool:
     """Whether somebody waits for it: one that only lies idle is worth no call."""
     busy = look(runtime, worker).liveness is Liveness.BUSY
@@ -147,9 +178,12 @@ def _is_missed(runtime: "Runtime", worker: Worker) -> bool:
 
 
 def _tell(runtime: "Runtime", worker: Worker, clock: "Clock") -> None:
+    key = f"stale:{worker.id}:{worker.stale_since or 0:.3f}"
+    if needs.was_resolved(runtime.layout, key):
+        return  # the person has looked
     text = (
         f"{worker.name} ({worker.id}) has given no sign for "
         f"{stale_after_s(runtime) / 60:.0f} minutes: look after it, or stop it with "
         f"`vyane cancel {worker.id}`"
     )
-    call_person(runtime, f"stale:{worker.id}", text, clock, who=worker.name)
+    call_person(runtime, key, text, clock, who=worker.name)
