@@ -29,6 +29,12 @@ WATCH_BUDGET_S = 5.0
 """The same for a handler that runs beside the session."""
 
 
+def local_time(at: float) -> tuple[int, int, int]:
+    """(weekday, hour, minute) in the time zone of the machine, summer time and all."""
+    there = time.localtime(at)
+    return there.tm_wday, there.tm_hour, there.tm_min
+
+
 def accelerate() -> None:
     """Read state with orjson from here on: for commands, whose start-up can bear the import."""
     codec.accelerate()

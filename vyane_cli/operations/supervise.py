@@ -22,6 +22,7 @@ from vyane_cli.errors import VyaneError
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import publish
 from vyane_cli.store import (
+    document,
     files,
     inbox,
     journal,
@@ -309,5 +310,19 @@ def _afterwards(runtime: "Runtime", outcome: Outcome, call: HookCall, deadline: 
                 session = registry.read_current(layout, target.id)
                 if session != call.session or call.event is Event.STOP:
                     publish(runtime, session, clock)
+        settled = outcome.decision.rule in ("all-done", "unreadable")
+        if not settled and _is_paused(runtime, outcome.project.name):
+            from vyane_cli.operations.alone import call_for_alone
+
+            call_for_alone(runtime, outcome.project, deadline)
     except VyaneError:
         return  # the next tick of the project does it
+
+
+def _is_paused(runtime: "Runtime", project: str) -> bool:
+    """Whether no round of a project runs until it is resumed; read without what rules need."""
+    known = document.load(runtime.layout.schedules(project))
+    plans = known.get("schedules") if known is not None else None
+    if not isinstance(plans, dict) or not plans:
+        return False
+    return all(isinstance(one, dict) and one.get("status") == "PAUSED" for one in plans.values())

@@ -38,11 +38,6 @@ def ask_person(
     return next(one for one in needs.listing(runtime.layout) if one["key"] == key)
 
 
-def is_ask(entry: "dict[str, Any]") -> bool:
-    """Whether somebody asked for it with `need-user add`: until it is resolved, they wait."""
-    return str(entry["key"]).startswith("ask:")
-
-
 def list_needs(runtime: "Runtime", project: str = "") -> list[dict[str, Any]]:
     """The open entries, of one project if it is named."""
     found = needs.listing(runtime.layout)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from vyane_cli.core.books import Books
 from vyane_cli.core.goals import Judgement, judge
+from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked, has_queue
 from vyane_cli.core.rounds import Executing, Inputs, Lock, Main, Queue, Schedule, Sources
@@ -14,7 +15,7 @@ from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.membership import is_at_work, members_of
-from vyane_cli.operations.projects.need_user import is_ask, list_needs
+from vyane_cli.operations.projects.need_user import list_needs
 from vyane_cli.operations.upkeep.stale import may_be_passed, was_silent
 from vyane_cli.store import ledger, registry, schedules
 

@@ -1,7 +1,6 @@
 """Schedule: when rounds run, their timers, and whether they are paused."""
 
 import os
-import time
 from typing import Any
 
 from vyane_cli.core.projects import Project
@@ -19,6 +18,7 @@ from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.operations.hooks import install_guard
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.projects import timers
+from vyane_cli.runtime import local_time
 from vyane_cli.store import files, projects, schedules
 from vyane_cli.store.locks import Kind
 
@@ -174,9 +174,3 @@ def describe_all(runtime: "Runtime") -> list[dict[str, Any]]:
     return [
         one for project in projects.listing(runtime.layout) for one in describe(runtime, project)
     ]
-
-
-def local_time(at: float) -> tuple[int, int, int]:
-    """(weekday, hour, minute) in the time zone of the machine, summer time and all."""
-    there = time.localtime(at)
-    return there.tm_wday, there.tm_hour, there.tm_min

@@ -8,15 +8,15 @@ from vyane_cli.core.rounds import Cell
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.errors import CorruptStateError
+from vyane_cli.operations.alone import WHY, way_to_a_round
 from vyane_cli.operations.projects.schedule import describe
 from vyane_cli.operations.projects.wake import Round, last_round, wake
-from vyane_cli.store import projects
+from vyane_cli.store import projects, schedules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
-SOON_S = 3600.0
 SHOWN = (TaskStatus.RUNNING, TaskStatus.BLOCKED)
 
 
@@ -27,7 +27,7 @@ def list_standings(runtime: "Runtime") -> list[dict[str, Any]]:
 
 def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
     """One project."""
-    schedules, paused, problem = _schedules(runtime, project)
+    plans, paused, problem = _schedules(runtime, project)
     environ = runtime.environ
     try:
         made = wake(runtime, project, "", dry_run=True)
@@ -56,11 +56,11 @@ def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
             for task in sorted(tasks, key=in_order)
             if task.status in SHOWN
         ],
-        "schedules": schedules,
+        "schedules": plans,
         "problem": problem,
-        "alert": _alert(runtime, made, schedules, paused),
+        "alert": _alert(runtime, project, made),
         "next": {
-            "at": min((one["next_at"] for one in schedules if one["next_at"]), default=None),
+            "at": min((one["next_at"] for one in plans if one["next_at"]), default=None),
             "paused": paused,
             "cell": str(verdict.cell),
             "reason": verdict.reason,
@@ -72,18 +72,15 @@ def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
     }
 
 
-def _alert(runtime: "Runtime", made: Round, schedules: list[dict[str, Any]], paused: bool) -> str:
+def _alert(runtime: "Runtime", project: Project, made: Round) -> str:
     """That nobody works, that something is left to do, and that no round comes for it soon."""
     if made.verdict.cell not in (Cell.A, Cell.B):
         return ""
-    soon = runtime.clock().at + SOON_S
-    if any(one["timer"] and one["next_at"] and one["next_at"] <= soon for one in schedules):
-        return ""
-    timer = any(one["timer"] for one in schedules)
-    verb = "wake" if timer else "schedule install"
-    verb = "schedule resume" if paused else verb
-    what = f"`vyane {verb} --project {made.project}`"
-    return f"nobody works, and no round is due within the hour: {what}"
+    try:
+        way = way_to_a_round(runtime, project, schedules.load(runtime.layout, project.name))
+    except CorruptStateError:
+        return ""  # which is said by itself
+    return f"{WHY}: `{way}`" if way else ""
 
 
 def _schedules(runtime: "Runtime", project: Project) -> tuple[list[dict[str, Any]], bool, str]:

@@ -7,11 +7,13 @@ earlier step done and a later one not: each step done twice changes nothing.
 import os
 from typing import Any, NamedTuple
 
+from vyane_cli.core.needs import is_ask
 from vyane_cli.core.notices import digest_of
 from vyane_cli.core.projects import Project
 from vyane_cli.core.rounds import Action, Cell, Lock, Schedule, Verdict, decide_round
 from vyane_cli.core.schedules import Status, check_schedule, completed
 from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.operations.alone import call_for_each
 from vyane_cli.operations.conversations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_all
@@ -25,7 +27,7 @@ from vyane_cli.operations.projects.dispatch import (
 )
 from vyane_cli.operations.projects.feedback import call_for_blocked, end_gaps, feed_back
 from vyane_cli.operations.projects.maintenance import keep_house
-from vyane_cli.operations.projects.need_user import is_ask, list_needs
+from vyane_cli.operations.projects.need_user import list_needs
 from vyane_cli.operations.projects.readings import Seen, read_project, read_schedule, with_lock
 from vyane_cli.operations.projects.schedule import set_status, vyane_path
 from vyane_cli.store import journal, locks, schedules
@@ -138,6 +140,7 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
         made = made._replace(error=error)
         _call_about(runtime, project, error)
     _note(runtime, project, made)
+    call_for_each(runtime)
     nudge_all(runtime)
     show_all(runtime)
     return made

@@ -1,0 +1,83 @@
+"""Alone: a project with something left to do, at which nobody works, and for which no round comes.
+
+Nothing moves it any more, so the person is called: once for each state of its schedules. Every
+round looks at all projects; a session that comes to rest looks at its own while that is paused. A
+project without timers is moved by its person, and `vyane status` says how it stands.
+"""
+
+import os
+
+from vyane_cli.core.goals import GoalState, judge
+from vyane_cli.core.needs import is_ask
+from vyane_cli.core.projects import Project
+from vyane_cli.core.queue import blocked, has_queue
+from vyane_cli.core.recurrence import next_after, parse_rrule
+from vyane_cli.core.schedules import Schedules, Status
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.membership import is_at_work, members_of
+from vyane_cli.operations.needs import call_person
+from vyane_cli.runtime import local_time
+from vyane_cli.store import ledger, needs, projects, schedules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Deadline, Runtime
+
+SOON_S = 3600.0
+WHY = "nobody works, something is left to do, and no round is due within the hour"
+
+
+def way_to_a_round(runtime: "Runtime", project: Project, known: Schedules) -> str:
+    """The command that makes a round come; empty when one is due within the hour."""
+    timer = known.installed is not None
+    if timer and _is_due(known, runtime.clock().at):
+        return ""
+    verb = "wake" if timer else "schedule install"
+    return f"vyane {'schedule resume' if known.paused else verb} --project {project.name}"
+
+
+def _is_due(known: Schedules, now_s: float) -> bool:
+    active = (plan for plan in known.plans.values() if plan.status is Status.ACTIVE)
+    times = (next_after(parse_rrule(plan.rrule), now_s, local_time) for plan in active)
+    return any(at is not None and at <= now_s + SOON_S for at in times)
+
+
+def call_for_alone(
+    runtime: "Runtime", project: Project, deadline: "Deadline | None" = None
+) -> bool:
+    """Call the person for a project that nothing moves any more; True when that is news."""
+    layout = runtime.layout
+    known = schedules.load(layout, project.name)
+    if known.installed is None:
+        return False
+    way = way_to_a_round(runtime, project, known)
+    key = f"alone:{project.name}:{os.stat(layout.schedules(project.name)).st_mtime_ns}"
+    if not way or needs.was_resolved(layout, key) or not _is_left(runtime, project):
+        return False
+    if any(is_at_work(runtime, one) is not False for one in members_of(runtime, project)):
+        return False
+    return call_person(runtime, key, WHY, deadline=deadline, project=project.name, ask=f"`{way}`")
+
+
+def _is_left(runtime: "Runtime", project: Project) -> bool:
+    """Whether somebody could go on without the person: what waits for them is said elsewhere."""
+    books = ledger.read(runtime.layout, project.name)
+    if books.ledger is None or judge(books).state is not GoalState.OPEN:
+        return False
+    if has_queue(books.ledger):
+        return True
+    asks = (one for one in needs.listing(runtime.layout) if one["project"] == project.name)
+    return not blocked(books.ledger) and not any(map(is_ask, asks))
+
+
+def call_for_each(runtime: "Runtime") -> None:
+    """The same for every project: a round that is due speaks for those that have none."""
+    try:
+        known = projects.listing(runtime.layout)
+    except VyaneError:
+        return
+    for project in known:
+        try:
+            call_for_alone(runtime, project)
+        except (VyaneError, OSError):
+            continue  # a round of its own says what is wrong with it
