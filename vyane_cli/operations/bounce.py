@@ -1,5 +1,7 @@
 """Bounce: tell the sender of a message that it was not delivered, and why."""
 
+import hashlib
+
 from vyane_cli.core import ids
 from vyane_cli.core.messages import (
     FromKind,
@@ -12,8 +14,7 @@ from vyane_cli.core.messages import (
     default_ttl_s,
     first_line,
 )
-from vyane_cli.errors import VyaneError
-from vyane_cli.operations.storing import Target, store
+from vyane_cli.operations.storing import Target, is_stored, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> None:
-    """Tell the sender of a message that it was not delivered. A sender outside has no inbox."""
+    """Tell the sender of a message that it was not delivered. A sender outside has no inbox.
+
+    The note's id follows from the message's: one that is there is not stored again.
+    """
     if message.from_kind is not FromKind.WORKER or not ids.is_safe_id(message.from_id):
         return
     clock = runtime.clock()
@@ -29,7 +33,7 @@ def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> No
         "bounce", id=message.id, target=target, reason=reason, excerpt=first_line(body_of(message))
     )
     note = Message(
-        ids.next_ulid(message.id, clock.now_ms, runtime.entropy(10)),
+        _note_id(message),
         clock.at,
         default_ttl_s(Kind.INFO),
         FromKind.EXTERNAL,
@@ -45,7 +49,11 @@ def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> No
     )
     path = runtime.layout.inbox(message.from_id)
     target_box = Target(ToKind.WORKER, message.from_id, path, message.from_id, lock=message.from_id)
-    try:
+    if not is_stored(runtime, target_box, note):
         store(runtime, target_box, note, clock)
-    except VyaneError:
-        return  # the expiry itself is on record; `why` tells it
+
+
+def _note_id(message: Message) -> str:
+    """One message, one note: of the moment at which its time was over."""
+    over_ms = int((message.ts + message.ttl_seconds) * 1000)
+    return ids.next_ulid(message.id, over_ms, hashlib.sha256(message.id.encode()).digest()[:10])

@@ -6,7 +6,8 @@ from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
 from vyane_cli.operations.identity import whoami
-from vyane_cli.operations.tick import Desk, tell
+from vyane_cli.operations.telling import tell
+from vyane_cli.operations.tick import Desk
 from vyane_cli.store import registry
 
 TYPE_CHECKING = False
@@ -22,8 +23,9 @@ def prove(runtime: "Runtime", session: HostSession) -> None:
     call = HookCall(session.host, Event.CALL, "reply", session.id, cwd=session.cwd)
     try:
         deadline = runtime.deadline()
-        plan = Desk(runtime, session, call, host, deadline, rerun=True).claim()
-        tell(runtime, session, plan, deadline)
+        desk = Desk(runtime, session, call, host, deadline, rerun=True)
+        desk.claim()
+        tell(runtime, desk.untold, deadline)
     except VyaneError:
         return  # the answer is stored; its next call proves it
 

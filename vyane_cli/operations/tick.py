@@ -10,7 +10,7 @@ import os
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.mailbox import Entry, Mailbox, Op, Process
+from vyane_cli.core.mailbox import Mailbox, Op, Process
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.plans import Change, Showing, Snapshot, TickPlan
 from vyane_cli.core.sessions import HostSession
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from vyane_cli.core.calls import Host, ToolCall
     from vyane_cli.runtime import Runtime
     from vyane_cli.store.locks import Deadline
+    from vyane_cli.store.untold import Untold
 
     Show = Callable[[Reply], None]
     TurnRead = tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]
@@ -71,7 +72,7 @@ def tick(
             shown = False
     if plan.showing is not None:
         desk.settle(plan.showing, shown=shown)
-    return _afterwards(runtime, session, call, plan, deadline)
+    return _afterwards(desk, plan)
 
 
 def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
@@ -109,6 +110,7 @@ class Desk:
         self.me = runtime.me()
         self.dry = False
         self.read: tuple[int, TurnRead] | None = None
+        self.untold: list[Untold] = []
         self.identity = timeline.Identity(
             session.logical_session, session.worker, session.trace, session.parent_span
         )
@@ -136,28 +138,21 @@ class Desk:
                 return TickPlan(Reply(self.call.name), Transition(opened.timeline.head))
             if self.call.event is Event.FILE_CHANGED:
                 markers.disarm(layout, self.session.id)
-            before = self._replay(opened)
+            self._replay(opened)
             plan = plan_tick(self.snapshot(opened, self.call), self.call)
             opened.commit(plan)
-            plan = plan._replace(
-                expired=(*(one for late in before for one in late.expired), *plan.expired),
-                need_user=(*(one for late in before for one in late.need_user), *plan.need_user),
-            )
             if plan.showing is None and plan.markers is not None:
                 wall = runtime.clock().now_ms
                 markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
         return plan
 
-    def _replay(self, opened: "_Open") -> list[TickPlan]:
+    def _replay(self, opened: "_Open") -> None:
         """Commit the calls that missed their locks, in order; they hand nothing over."""
-        plans = []
         for late in spool.waiting(self.runtime.layout, self.session.logical_session):
             if late.call.session == self.session.id:
                 plan = plan_tick(self.snapshot(opened, late.call, replay=True), late.call)
                 opened.commit(plan)
-                plans.append(plan)
             spool.done(late)
-        return plans
 
     def _read_turn(self) -> None:
         """Read what the transcript says of the turn that ends: it may be long, so without locks."""
@@ -358,7 +353,12 @@ class _Open:
         self.timeline.close()
 
     def commit(self, plan: TickPlan) -> None:
-        """The turn first, then the mail: a claim never names a turn that is not written."""
+        """What is to be told is kept first; the turn goes before the mail that may name it."""
+        if plan.expired or plan.need_user:
+            from vyane_cli.operations.telling import keep
+
+            found = keep(self.desk.runtime, plan, self.desk.session.worker, self.desk.session.name)
+            self.desk.untold += [found] if found is not None else []
         self.write(plan.transition)
         self.apply(plan.changes)
 
@@ -378,14 +378,9 @@ class _Open:
             )
 
 
-def _afterwards(
-    runtime: "Runtime",
-    session: HostSession,
-    call: HookCall,
-    plan: TickPlan,
-    deadline: "Deadline",
-) -> TickPlan:
+def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
     """What may be late: the session's end, notices, bounces, and other sessions' overdue mail."""
+    runtime, session, call, deadline = desk.runtime, desk.session, desk.call, desk.deadline
     layout, clock = runtime.layout, runtime.clock()
     _beat(runtime, session)
     if plan.wake_self:
@@ -403,7 +398,11 @@ def _afterwards(
             from vyane_cli.operations.results import settle_at_end
 
             settle_at_end(runtime, session)
-    tell(runtime, session, plan, deadline)
+    if desk.untold or os.path.isdir(layout("queue", "untold")):
+        from vyane_cli.operations.telling import tell, tell_left
+
+        tell(runtime, desk.untold, deadline)
+        tell_left(runtime, deadline)
     if os.path.isdir(layout.projects):
         plan = _supervise(runtime, session, call, plan, deadline)
     if call.event is not Event.SESSION_END:
@@ -435,31 +434,11 @@ def _supervise(
     return plan._replace(sleeps=True) if sleeps else plan
 
 
-def tell(runtime: "Runtime", session: HostSession, plan: TickPlan, deadline: "Deadline") -> None:
-    """Tell the person and the senders what a plan found out. It is on record by now."""
-    clock = runtime.clock()
-    try:
-        for text in plan.need_user:
-            call_person(runtime, f"{session.worker}:{text}", text, clock, deadline)
-    except VyaneError:
-        pass  # the next call that finds it says it
-    for entry in plan.expired:
-        _bounce(runtime, session, entry)
-
-
 def _beat(runtime: "Runtime", session: HostSession) -> None:
     try:
         files.touch(runtime.layout.beat(session.id))
     except Exception:  # a heartbeat is not worth an error
         return
-
-
-def _bounce(runtime: "Runtime", session: HostSession, entry: Entry) -> None:
-    """Tell the sender of an expired message; a message that only informed is not worth it."""
-    from vyane_cli.operations.bounce import bounce
-
-    if entry.message.lane is not Lane.QUIET:
-        bounce(runtime, entry.message, session.name, "ttl")
 
 
 def spool_call(runtime: "Runtime", call: HookCall) -> None:

@@ -295,6 +295,10 @@ class Layout:
         """`queue/need-user.jsonl`: what a person is needed for."""
         return self("queue", "need-user.jsonl")
 
+    def untold(self, name: str) -> str:
+        """`queue/untold/{id}.json`: what a tick has found out and has still to tell."""
+        return self("queue", "untold", safe("id", name) + ".json")
+
     def cancel(self, operation: str) -> str:
         """`queue/cancels/{operation}.json`: whom a cancel reaches, and what became of each."""
         return self("queue", "cancels", safe("operation", operation) + ".json")

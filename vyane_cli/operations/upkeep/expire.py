@@ -6,21 +6,20 @@ applies each message's time to live. So it is for a session that lives and let a
 """
 
 import os
+import sys
 from typing import NamedTuple
 
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Mailbox, brought
-from vyane_cli.core.messages import Kind, Lane
 from vyane_cli.core.plans import Snapshot, TickPlan
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
-from vyane_cli.operations.bounce import bounce
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.membership import has_not_started
-from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.telling import keep, tell, tell_left
 from vyane_cli.operations.tick import Desk
 from vyane_cli.operations.upkeep.sweep import Sweep
 from vyane_cli.store import inbox, journal, locks, registry
@@ -77,10 +76,9 @@ def quiet_call(session: str) -> HookCall:
 
 
 def expire(sweep: Sweep) -> int:
-    """Settle what has expired where nobody ticks, and tell the senders; return how many.
-
-    A crash after the records and before the notes leaves a sender untold; `why` tells it.
-    """
+    """Settle what has expired where nobody ticks, and tell the senders; return how many."""
+    if not sweep.dry_run:
+        tell_left(sweep.runtime, most=sys.maxsize)
     count = 0
     ticking: set[str] = set()
     for worker in registry.Registry(sweep.layout).listing():
@@ -105,19 +103,7 @@ def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: "Ho
     if not any(inbox.read(path).mailbox.unsettled for path in desk.paths):
         return 0
     plan = desk.dry_run() if sweep.dry_run else desk.claim()
-    if not sweep.dry_run:
-        for text in plan.need_user:
-            key = f"{worker.id}:{text}"
-            call_person(runtime, key, text)
-    return _tell(sweep, plan, worker.name)
-
-
-def _tell(sweep: Sweep, plan: TickPlan, target: str) -> int:
-    """The senders of what expired learn it; a message that only informed is not worth a note."""
-    for entry in plan.expired if not sweep.dry_run else ():
-        message = entry.message
-        if message.lane is not Lane.QUIET and message.kind is not Kind.INFO:
-            bounce(sweep.runtime, message, target, "ttl")
+    tell(runtime, desk.untold)
     return len(plan.expired)
 
 
@@ -127,17 +113,19 @@ def _expire_box(sweep: Sweep, box: Box) -> int:
     mailbox = inbox.read(box.path).mailbox
     if not mailbox.unsettled:
         return 0
-    plan = _plan(runtime, mailbox)
+    plan, found = _plan(runtime, mailbox), None
     if not sweep.dry_run and plan.changes:
         with runtime.held((locks.Kind.INBOX, box.lock)):
             opened = inbox.Inbox(box.path, runtime.layout.root)
             try:
                 plan = _plan(runtime, opened.mailbox)
+                found = keep(runtime, plan, box.worker, box.lock)
                 for change in plan.changes:
                     opened.change(change.op, change.ids, change.fields, change.head)
             finally:
                 opened.close()
-    return _tell(sweep, plan, box.lock)
+    tell(runtime, [found] if found is not None else [])
+    return len(plan.expired)
 
 
 def _plan(runtime: "Runtime", mailbox: Mailbox) -> TickPlan:

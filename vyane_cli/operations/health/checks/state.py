@@ -242,6 +242,7 @@ def _documents(layout: Layout) -> Iterator[str]:
     yield layout.broadcast()
     yield layout.bindings
     folders = [layout("sessions"), layout("logical-sessions"), layout("messages", "keys")]
+    folders += [layout("launches"), layout("queue", "cancels"), layout("queue", "untold")]
     folders += [
         layout("timelines", one, "cursors") for one in registry.listdir(layout("timelines"))
     ]
