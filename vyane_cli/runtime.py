@@ -11,7 +11,7 @@ from vyane_cli.core.mailbox import Process
 from vyane_cli.core.turns import Clock
 from vyane_cli.store import codec, locks, processes, templates
 from vyane_cli.store import config as config_file
-from vyane_cli.store.layout import Layout, find_root
+from vyane_cli.store.layout import Layout, find_root, root_at
 from vyane_cli.store.locks import Deadline as Deadline
 
 TYPE_CHECKING = False
@@ -54,7 +54,8 @@ class Runtime:
         self.channels = channels
         """The channels that this process can speak to; None: none, and it takes no notice."""
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
-        self.layout = Layout(os.path.abspath(root) if root else find_root(dict(self.environ)))
+        here = dict(self.environ)
+        self.layout = Layout(root_at(root, here, "home") if root else find_root(here))
         self.limit: Deadline | None = None
         """One budget for all locks of this process, if it has one: a hook's."""
         self._config: Config | None = None

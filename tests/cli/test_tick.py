@@ -542,7 +542,7 @@ def test_without_a_state_root_a_hook_does_nothing(tmp_path, host):
         {"CLAUDE_CODE_SESSION_ID": "../../x"},
         {"VYANE_HOME": "/etc/passwd"},
         {"VYANE_HOME": "/proc/1/mem"},
-        {"HOME": "", "VYANE_HOME": ""},
+        {"HOME": "", "VYANE_HOME": "~nobody-of-that-name/x"},
         {"CLAUDE_CONFIG_DIR": "/dev/zero"},
     ],
     ids=lambda environ: "-".join(f"{key}={value[:12]}" for key, value in environ.items()),

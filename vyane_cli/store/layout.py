@@ -10,27 +10,46 @@ def find_root(environ: "os._Environ[str] | dict[str, str]") -> str:
     """`$VYANE_HOME`, else `$XDG_CONFIG_HOME/vyane`, else `~/.config/vyane`, absolute."""
     given = environ.get("VYANE_HOME")
     if given:
-        return os.path.abspath(os.path.expanduser(given))
-    config = environ.get("XDG_CONFIG_HOME")
-    if not config:
-        home = environ.get("HOME") or _home_by_account()
-        config = os.path.join(home, ".config")
-    return os.path.join(os.path.abspath(config), "vyane")
+        return root_at(given, environ, "VYANE_HOME")
+    config = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(config):  # its standard: a relative one is passed over
+        config = os.path.join(_home(environ), ".config")
+    return os.path.join(config, "vyane")
 
 
-def _home_by_account() -> str:
-    """The home folder when the environment has none, as under cron."""
+def root_at(text: str, environ: "os._Environ[str] | dict[str, str]", field: str) -> str:
+    """The folder that a person named, absolute; its `~` may come without a shell between."""
+    if text == "~" or text.startswith("~/"):
+        return os.path.abspath(_home(environ) + text[1:])
+    folder = os.path.expanduser(text)
+    if folder.startswith("~"):
+        raise InvalidInputError(field, text, "a folder: there is no such account")
+    return os.path.abspath(folder)
+
+
+def _home(environ: "os._Environ[str] | dict[str, str]") -> str:
+    """The home folder by $HOME, else by the account: services have none, or `/`, or `~` itself."""
+    home = environ.get("HOME", "")
+    if _is_home(home):
+        return home
     import pwd
 
     try:
-        return pwd.getpwuid(os.getuid()).pw_dir
+        home = pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
-        raise InvalidInputError(
-            "HOME",
-            "",
-            "set, and this account has no entry with a home folder",
-            hint="set VYANE_HOME to a folder for vyane's state",
-        ) from None
+        home = ""
+    if _is_home(home):
+        return home
+    raise InvalidInputError(
+        "HOME",
+        environ.get("HOME", ""),
+        "a home folder, and this account has no entry with one",
+        hint="set VYANE_HOME to a folder for vyane's state",
+    )
+
+
+def _is_home(folder: str) -> bool:
+    return os.path.isabs(folder) and bool(folder.strip("/"))
 
 
 def safe(field: str, text: str) -> str:
