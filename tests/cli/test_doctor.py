@@ -199,6 +199,24 @@ def test_a_mode_that_is_open_to_others_is_named_and_mended(bob):
     assert one(bob.world, "modes").ok
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_account_is_named_and_left_to_its_owner(bob):
+    """A command once run with sudo leaves a lock that keeps everybody else out."""
+    lock = Path(locks.lock_path(bob.home, locks.Kind.QUEUE))
+    lock.touch(0o644)
+    os.chown(lock, 12345, 12345)
+    found = one(bob.world, "modes")
+    fix(bob.world)
+
+    assert not found.ok
+    assert f"{lock.relative_to(bob.home)} (user 12345)" in found.detail
+    assert f"sudo chown -R $USER {bob.home}" in found.fix
+    assert lock.stat().st_mode & 0o777 == 0o644
+    os.chown(lock, 0, 0)
+    assert fix(bob.world)
+    assert one(bob.world, "modes").ok
+
+
 def test_what_a_link_points_to_keeps_its_mode(bob, tmp_path):
     theirs = tmp_path / "dotfiles.toml"
     theirs.touch(0o644)

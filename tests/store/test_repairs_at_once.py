@@ -10,8 +10,10 @@ from tests.reliability import history
 from tests.reliability.actors import Stage, Work, wait_for
 from tests.simulated import machine
 from vyane_cli.hosts import claude_settings
+from vyane_cli.operations.health.checks import state
 from vyane_cli.operations.health.repairs import repair
-from vyane_cli.store import journal, quarantine, registry, timeline
+from vyane_cli.store import journal, locks, quarantine, registry, timeline
+from vyane_cli.store.locks import Kind
 
 RUBBISH, HALF = b"rubbish\n", b'{"v":1,"half'
 
@@ -41,8 +43,6 @@ def damaging(stage: Stage, path: str, data: bytes, rounds: int = 10) -> Work:
 
     def work() -> None:
         world = stage.own_world()
-        from vyane_cli.store.locks import Kind
-
         for _ in range(rounds):
             # under the lock: what two programs write at once without one is a race of theirs
             with world.held((Kind.INBOX, stage.host.worker)):
@@ -77,6 +77,68 @@ def test_an_inbox_is_mended_while_many_send_and_one_reads(stage):
     assert all(line.damage is None for line in journal.read(path))
     assert RUBBISH in kept
     assert set(kept.replace(RUBBISH, b"")) <= set(HALF)
+
+
+JOURNALS = {
+    "inbox": lambda layout, one: (layout.inbox(one.worker), (Kind.INBOX, one.worker)),
+    "outbox": lambda layout, one: (layout.outbox(one.worker), (Kind.OUTBOX, one.worker)),
+    "archive": lambda layout, one: (layout.archive("2026-01"), (Kind.ARCHIVE, "")),
+    "needs": lambda layout, one: (layout.need_user, (Kind.QUEUE, "")),
+    "audit": lambda layout, one: (layout.tasks_events("p"), (Kind.LEDGER, "p")),
+    "deliveries": lambda layout, one: (layout.deliveries("p"), (Kind.NOTICES, "p")),
+    "rounds": lambda layout, one: (layout.rounds("p"), layout.domain("p")),
+    "gaps": lambda layout, one: (layout.gaps("p"), layout.domain("p")),
+    "timeline": lambda layout, one: (layout.timeline(one.logical), (Kind.TIMELINE, one.logical)),
+}
+"""Every journal, and the lock that its writers take: a pair, or a file of its own."""
+
+
+@pytest.mark.parametrize("damage", [RUBBISH, HALF], ids=["line", "half"])
+@pytest.mark.parametrize("name", JOURNALS)
+def test_a_journal_is_mended_under_the_lock_of_its_writers_and_no_other(stage, name, damage):
+    """
+    What is appended between the look and the replacement would be lost: so nothing is touched
+    while a writer is at work, and afterwards it is mended.
+    """
+    layout = stage.world.layout
+    path, lock = JOURNALS[name](layout, stage.host)
+    Path(layout.config).write_text("[locks]\nwait_s = 0.1\n")
+    stage.world._config = None
+    writer = journal.open_writer(path, layout.root)
+    if not writer.end:
+        writer.append([{"op": "x"}])
+    writer.close()
+    with open(path, "ab") as file:
+        file.write(damage)
+    before = Path(path).read_bytes()
+
+    held = locks.take_now(lock if isinstance(lock, str) else locks.lock_path(layout.root, *lock))
+    assert held is not None
+    done = repair(stage.world, claude_settings, "/")
+    assert [one.what for one in done if not one.ok] == [path]
+    assert "stayed locked" in next(one.done for one in done if not one.ok)
+    assert Path(path).read_bytes() == before
+    locks.give_back(held)
+
+    done = repair(stage.world, claude_settings, "/")
+    assert [(one.what, one.ok) for one in done if one.what == path] == [(path, True)]
+    assert b"".join(Path(one["file"]).read_bytes() for one in quarantine.listing(layout.root))
+    assert all(line.damage is None for line in journal.read(path))
+
+
+def test_every_journal_of_the_doctor_is_in_the_table(stage):
+    """A new one says here who writes it."""
+    layout = stage.world.layout
+    project = Path(layout.project("p")).parent
+    project.mkdir(parents=True)
+    for path, _ in (made(layout, stage.host) for made in JOURNALS.values()):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+    known = {made(layout, stage.host)[0] for made in JOURNALS.values()}
+    found = {*state.journals(layout), *(path for _, path in state.timelines(layout))}
+
+    assert found - known <= {p for p in found if "inbox" in p or "timelines" in p}
+    assert known <= found
 
 
 def test_a_timeline_with_half_a_line_is_mended_while_its_producer_works(stage):

@@ -6,18 +6,29 @@ takes away. What only a person can decide (a damaged document, a dead worker) is
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from vyane_cli.core import turns
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.soundness import Checker
-from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.errors import CorruptStateError, LockTimeoutError, VyaneError
 from vyane_cli.operations.health.checks import sessions, state
 from vyane_cli.operations.health.checks.subject import Subject
 from vyane_cli.operations.hooks import HostSettings
 from vyane_cli.operations.upkeep.expire import all_boxes
 from vyane_cli.runtime import Runtime
-from vyane_cli.store import files, inbox, journal, markers, needs, quarantine, registry, timeline
+from vyane_cli.store import (
+    files,
+    inbox,
+    journal,
+    locks,
+    markers,
+    needs,
+    quarantine,
+    registry,
+    timeline,
+)
 from vyane_cli.store.locks import Kind
 
 
@@ -103,20 +114,34 @@ def mend_journals(subject: Subject) -> Iterator[Repair]:
     for path in state.journals(layout):
         if path.startswith(inboxes) or not (state.flaws(path) or state.torn(path)):
             continue
+        yield from _each(path, partial(_mend_alone, subject.runtime, path))
+
+
+def _mend_alone(runtime: Runtime, path: str) -> str:
+    """Mend a journal under the lock of its writers: what they append meanwhile would be lost."""
+    layout = runtime.layout
+    folder, name = os.path.split(path)
+    if not path.startswith(layout("projects") + os.sep):
         lock = (Kind.ARCHIVE, "")
         if path == layout.need_user:
             lock = (Kind.QUEUE, "")
-        elif path.startswith(layout("projects") + os.sep):
-            lock = (Kind.LEDGER, os.path.basename(os.path.dirname(path)))
-        elif path.startswith(layout("messages", "outbox") + os.sep):
-            name = os.path.basename(path).removesuffix(".jsonl")
-            lock = (Kind.OUTBOX, name.removeprefix("worker-"))
-
-        def action(path: str = path, lock: tuple[Kind, str] = lock) -> str:
-            with subject.runtime.held(lock):
-                return _mend_journal(path, layout.root)
-
-        yield from _each(path, action)
+        elif folder == layout("messages", "outbox"):
+            lock = (Kind.OUTBOX, name.removesuffix(".jsonl").removeprefix("worker-"))
+        with runtime.held(lock):
+            return _mend_journal(path, layout.root)
+    project = os.path.basename(folder)
+    if path in (layout.rounds(project), layout.gaps(project)):
+        domain, patience_s = layout.domain(project), runtime.deadline().budget_s
+        alone = locks.take_soon(domain, patience_s)
+        if alone is None:
+            raise LockTimeoutError(domain, patience_s)
+        try:
+            return _mend_journal(path, layout.root)
+        finally:
+            locks.give_back(alone)
+    kind = Kind.NOTICES if path == layout.deliveries(project) else Kind.LEDGER
+    with runtime.held((kind, project)):
+        return _mend_journal(path, layout.root)
 
 
 def _mend_journal(path: str, root: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -55,32 +56,46 @@ def state_folder(subject: Subject) -> Finding:
 
 
 def modes(subject: Subject) -> Finding:
-    """No other account can read or write a file of the state."""
+    """Every file of the state is yours, and no other account can read or write one."""
+    root = subject.layout.root
+    foreign = [
+        f"{os.path.relpath(path, root)} (user {found.st_uid})"
+        for path, found in _files(root)
+        if found.st_uid != os.geteuid()
+    ]
+    if foreign:  # as after a run with sudo: a lock of root's keeps every other command out
+        fix = f"run `sudo chown -R $USER {root}`"
+        return Finding(False, f"of another account: {some(foreign)}", fix)
     wrong = [path for path, _ in wrong_modes(subject.layout)]
     if not wrong:
         return Finding(True, "folders 0700, files 0600")
     shown = [
-        f"{os.path.relpath(path, subject.layout.root)} ({os.lstat(path).st_mode & 0o7777:04o})"
-        for path in wrong
+        f"{os.path.relpath(path, root)} ({os.lstat(path).st_mode & 0o7777:04o})" for path in wrong
     ]
     return Finding(False, f"open to others or closed to you: {some(shown)}", FIX)
 
 
 def wrong_modes(layout: Layout) -> Iterator[tuple[str, int]]:
-    """Each file or folder with a wrong mode, and the right one. Links are others' business."""
-    for folder, _, names in os.walk(layout.root):
+    """Each file or folder of ours with a wrong mode, and the right one."""
+    for path, found in _files(layout.root):
+        if found.st_uid != os.geteuid():
+            continue
+        runs = path.startswith(layout("hooks") + os.sep) and found.st_mode & 0o100
+        right = 0o700 if stat.S_ISDIR(found.st_mode) or runs else 0o600
+        if stat.S_IMODE(found.st_mode) != right:
+            yield path, right
+
+
+def _files(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Each file and folder that is there. Links are others' business."""
+    for folder, _, names in os.walk(root):
         for path in (folder, *(os.path.join(folder, name) for name in names)):
             try:
                 found = os.lstat(path)
             except OSError:
                 continue
-            inside = os.path.isdir(path)
-            if os.path.islink(path) or found.st_uid != os.geteuid():
-                continue
-            runs = path.startswith(layout("hooks") + os.sep) and found.st_mode & 0o100
-            right = 0o700 if inside or runs else 0o600
-            if found.st_mode & 0o7777 != right:
-                yield path, right
+            if not stat.S_ISLNK(found.st_mode):
+                yield path, found
 
 
 def config(subject: Subject) -> Finding:
