@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from vyane_cli import channels
 from vyane_cli.core.calls import Trigger
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.operations.inboxes import state_of_message
@@ -54,7 +55,7 @@ class _Bounded(Runtime):
     """A runtime in which every operation has the same limit."""
 
     def __init__(self, home: str, timeout_s: float) -> None:
-        super().__init__(home)
+        super().__init__(home, channels=channels.ADAPTERS)
         self.timeout_s = timeout_s
 
     def deadline(self, budget_s: float | None = None) -> Deadline:

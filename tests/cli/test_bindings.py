@@ -86,12 +86,28 @@ def test_the_first_words_of_a_place_say_when_it_ends(words, said, channel, run):
     assert all(part in line for part, line in zip(said, lines, strict=True))
 
 
-def test_a_message_to_a_channel_s_name_says_that_nothing_shows_it(channel, run):  # noqa: F811
-    code, out, _ = run("send", "channel:deploy", "hi")
+def test_a_message_to_a_channel_says_what_shows_it(channel, run):  # noqa: F811
+    code, out, _ = run("send", "channel:file", "hi")
 
     assert code == 0
-    assert "nothing shows it: `vyane inbox channel:deploy` reads it" in out.replace("\n", " ")
-    assert "hi" in run("inbox", "channel:deploy")[1]
+    assert "the next `vyane mirror push`, or round, shows it" in out.replace("\n", " ")
+    assert "hi" in run("inbox", "channel:file")[1]
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [
+        ("fil", "did you mean file?"),
+        ("deploy", "set up: file"),
+        ("discord", "[channels.discord]"),
+    ],
+)
+def test_a_message_to_a_channel_that_is_not_set_up_is_refused(channel, run, name, hint):  # noqa: F811
+    code, out, error = run("send", f"channel:{name}", "hi")
+
+    assert (code, out) == (3, "")
+    assert hint in error.replace("\n", " ")
+    assert json.loads(run("--json", "inbox", f"channel:{name}")[1]) == []
 
 
 def test_a_list_takes_the_whole_key_and_no_beginning_of_it(channel, run):  # noqa: F811

@@ -5,10 +5,13 @@ from pathlib import Path
 
 from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from vyane_cli import channels
+from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.hosts import claude_settings
+from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
 from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.doctor import examine
 from vyane_cli.operations.results import settle_child
 from vyane_cli.operations.upkeep.gc import collect
@@ -61,18 +64,19 @@ def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):  # 
     path.unlink()
     push(one.world, again=True)
     deleted = found(one)["conversations"]
+    bind(one.world, Wanted("project", Conversation("file", "default")))
+    moved = found(one)["conversations"]
 
     assert (locked.ok, "chmod u+w" in locked.fix) == (False, True)
     assert (deleted.ok, "deleted" in deleted.detail) == (True, True)
+    assert (moved.ok, "deleted" in moved.detail) == (True, False)
+    assert [row["state"] for row in describe_mirror(one.world)[0]["threads"]] == ["active"]
 
 
 def test_doctor_counts_results_without_a_place_of_their_own(one):  # noqa: F811
     set_up(one, '[channels.file]\nsessions = "bound"\n[bindings]\nspawn_child = true\n')
     Path(one.home, "threads").mkdir()
     Path(one.home, "threads", "notes.md").write_text("")
-    from vyane_cli.core.conversations import Conversation
-    from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
-
     bind(one.world, Wanted("project", Conversation("file", "default", "notes")))
     child = spawned(one)
     push(one.world)
@@ -138,3 +142,16 @@ def test_gc_forgets_a_binding_when_its_session_is_forgotten(one):  # noqa: F811
     assert collect(one.world)[0]["bindings"] == 1
     assert len(book.load(one.world.layout)) == 1
     assert len(list(Path(one.home, "mirror").rglob("b-*.json"))) == 1
+
+
+def test_doctor_names_what_a_channel_waits_for_where_its_place_is_gone(one):  # noqa: F811
+    set_up(one)
+    one.world.send("channel:file", "first")
+    push(one.world)
+    (path,) = Path(one.home, "threads").glob("*channel-file*")
+    path.unlink()
+    one.world.send("channel:file", "second")
+    push(one.world)
+    check = found(one)["conversations"]
+
+    assert (check.ok, "channel:file" in check.detail, "--again" in check.fix) == (False, True, True)

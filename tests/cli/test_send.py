@@ -133,16 +133,14 @@ def test_an_unknown_logical_session_or_empty_family_is_not_found(one, run):
     assert files_of(one.home) == before
 
 
-def test_a_channel_has_an_inbox_of_its_own_whatever_its_name(one, run):
-    """A name that is unfit for a file goes by its digest."""
+def test_no_name_of_a_channel_leads_out_of_the_state(one, run):
+    """Exit 3, nothing stored, and the next step."""
+    before = files_of(one.home)
     for name in ("general", "../../etc", "ä b"):
-        assert run("send", f"channel:{name}", "x")[0] == 0
-    outside = [p for p in Path(one.home).parent.rglob("*.jsonl") if not p.is_relative_to(one.home)]
+        code, _, error = run("send", f"channel:{name}", "x")
+        assert (code, "[channels.file]" in error) == (3, True)
 
-    assert outside == []
-    names = os.listdir(Path(one.home, "messages", "inbox"))
-    assert "channel-general.jsonl" in names
-    assert all("/" not in name and ".." not in name for name in names)
+    assert files_of(one.home) == before
 
 
 # ------------------------------------------------------------------ bad input

@@ -347,6 +347,12 @@ def place_of(bindings: Iterable[Binding], key: str) -> Binding | None:
     return next((one for one in of_session(bindings, key) if one.ended_at is None), None)
 
 
+def has_moved(bindings: Iterable[Binding], ended: Binding) -> bool:
+    """Whether the session of one that ended has another place in the same account by now."""
+    found = on_channel(bindings, ended.target_session, *ended.conversation[:2])
+    return any(one.ended_at is None for one in found)
+
+
 def of_conversation(bindings: Mapping[str, Binding], conversation: Conversation) -> Binding | None:
     """The record of a conversation, whatever its status."""
     return bindings.get(binding_id(normalise(conversation)))

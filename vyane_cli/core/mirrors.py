@@ -72,6 +72,9 @@ class ThreadState(NamedTuple):
     """Children whose last line stood in the overview once."""
     shown_results: tuple[str, ...] = ()
     """Digests of the last whole answers that were shown."""
+    told: Mapping[str, int] = {}
+    """Of a channel's own conversation: messages whose parts went into the outbox, and how many
+    parts; forgotten when they are settled."""
     fault: Fault | None = None
     inbound: str = ""
     """The adapter's cursor of what people wrote."""
@@ -99,6 +102,8 @@ class ChannelState(NamedTuple):
     """What was asked for, in two words (`open vs-…`), and refused: not asked for again."""
     opening: tuple[str, ...] = ()
     """Sessions whose conversation is being made, or was when a run was killed."""
+    board: str = ""
+    """The conversation in which what is sent to the channel itself is shown."""
     memory: Mapping[str, Any] = {}
     fallbacks: Mapping[str, int] = {}
     """Reason → how many results had no place of their own."""
@@ -168,6 +173,7 @@ def parse_thread(data: Mapping[str, Any]) -> ThreadState:
     known["fault"] = parse_fault(known.get("fault"))
     for key in ("seen", "stored"):
         known[key] = {str(one): str(value) for one, value in (known.get(key) or {}).items()}
+    known["told"] = {str(one): int(value) for one, value in (known.get("told") or {}).items()}
     for key in ("final_children", "shown_results"):
         known[key] = tuple(str(one) for one in known.get(key) or ())
     return ThreadState(**known)

@@ -34,6 +34,7 @@ def resolve(
     own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
     match address.kind:
         case ToKind.CHANNEL:
+            _check_channel(runtime, address.text)
             path = layout.channel_inbox(address.text)
             return [
                 Target(
@@ -73,6 +74,20 @@ def resolve(
         case _:
             found = _workers_of(workers, address, own)
             return [_to_worker(runtime, worker, speaker, own) for worker in found]
+
+
+def _check_channel(runtime: "Runtime", name: str) -> None:
+    """NotFoundError for one that is not set up: nothing would show the message."""
+    if runtime.channels is None or name in runtime.config.channels:
+        return
+    there = list(runtime.config.channels)
+    near, hint = nearest_names(name, there), ""
+    if there and not near and name not in runtime.channels:
+        hint = "set up: " + ", ".join(there)
+    elif not near:
+        table = name if name in runtime.channels else next(iter(runtime.channels))
+        hint = f"add a table [channels.{table}] to config.toml, then `vyane mirror push` shows it"
+    raise NotFoundError("channel", name, near, hint)
 
 
 def _workers_of(workers: registry.Registry, address: Address, own: Worker | None) -> list[Worker]:

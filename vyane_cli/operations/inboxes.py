@@ -102,7 +102,7 @@ def state_of_message(
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"
     elif message.to_kind is ToKind.CHANNEL:
-        outlook = f"nothing shows it: `vyane inbox channel:{message.to_id}` reads it"
+        outlook = "the next `vyane mirror push`, or round, shows it there"
     if stored_before:
         facts["status"] = str(find_message(runtime, message.id).entry.status)
         if facts["status"] != "pending":

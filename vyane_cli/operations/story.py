@@ -31,6 +31,7 @@ RULES: Mapping[str, str] = {
     "output-failed": "the output could not be written",
     "input-in-use": "something stood in its input box: nothing was typed",
     "launch": "its session was started with it, so it is not shown again",
+    "channel": "it was shown in the channel",
     "cancel/nothing-runs": "nothing ran that could be stopped",
     "control-of-a-busy-session": "the next tool call of the running turn takes it",
 }

@@ -14,10 +14,12 @@ from vyane_cli.core.mirrors import Fault
 from vyane_cli.core.narration import (
     MARKS,
 )
+from vyane_cli.core.routing import CHANNEL
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, VyaneError
 from vyane_cli.operations.conversations.bindings import keep, touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep
+from vyane_cli.operations.conversations.board import OPEN_BOARD, show_board
 from vyane_cli.operations.conversations.conversing import Thread
 from vyane_cli.operations.conversations.mirror_runs import Run, each_channel
 from vyane_cli.operations.conversations.mirror_story import Story
@@ -66,6 +68,7 @@ def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
             if not (binding.status is BindingStatus.ENDING or binding.is_open(runtime.clock().at)):
                 continue  # its end came since: the next run says so there
             _bring_up_to_date(run, family, binding, report, problems, again)
+        _bring_board_up_to_date(run, report, problems, again)
         fault = run.blocked
         report["state"] = fault.verdict if fault is not None else "ok"
         if fault is not None:
@@ -122,7 +125,8 @@ def _forget_refusals(run: Run, family: Family) -> None:
         one for one in family.bindings.values() if one.conversation[:2] == (run.name, run.account)
     ]
     here = {one.target_session for one in bound if one.status is not BindingStatus.ENDED}
-    run.note_only({*(family.logical.keys() - here), *(one.generation for one in bound)})
+    living = {*(family.logical.keys() - here), *(one.generation for one in bound)}
+    run.note_only({*living, OPEN_BOARD.format(run.name).split()[-1]})
 
 
 def _record(
@@ -173,6 +177,28 @@ def _bring_up_to_date(
         return
     if thread.sent + thread.edited:
         touch(run.runtime, binding.id)
+    _count(thread, report, problems)
+
+
+def _bring_board_up_to_date(
+    run: Run, report: dict[str, Any], problems: list[dict[str, Any]], again: bool
+) -> None:
+    if run.blocked is not None or run.over:
+        return
+    try:
+        thread = show_board(run, again=again)
+    except VyaneError as error:
+        problems.append({"session": CHANNEL + run.name, "code": error.slug,
+                         "detail": error.message, "fix": error.hint})  # fmt: skip
+        return
+    if thread is not None:
+        _count(thread, report, problems)
+    elif (fault := run.refused(OPEN_BOARD.format(run.name))) is not None:
+        problems.append(_not_opened(CHANNEL + run.name, fault))
+
+
+def _count(thread: Thread, report: dict[str, Any], problems: list[dict[str, Any]]) -> None:
+    """What came of one conversation, for the report."""
     report["sent"] += thread.sent
     report["edited"] += thread.edited
     report["waiting"] += len(thread.state.outbox)
@@ -180,7 +206,7 @@ def _bring_up_to_date(
     if fault is not None or thread.problem:
         detail = fault.detail if fault is not None else thread.problem
         problems.append(
-            {"session": binding.target_session, "code": fault.reason if fault else "noted",
+            {"session": thread.binding.target_session, "code": fault.reason if fault else "noted",
              "detail": detail or thread.problem, "fix": fault.fix if fault else "",
-             "conversation": binding.conversation.id}
+             "conversation": thread.binding.conversation.id}
         )  # fmt: skip

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from vyane_cli.core.bindings import BindingStatus
-from vyane_cli.core.mirrors import Fault
+from vyane_cli.core.bindings import Binding, BindingStatus, has_moved
+from vyane_cli.core.mirrors import Fault, ThreadState
+from vyane_cli.core.routing import CHANNEL
 from vyane_cli.errors import VyaneError
+from vyane_cli.operations.conversations.board import record_of, waiting_for
 from vyane_cli.operations.conversations.channels import configured
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
@@ -26,7 +28,8 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
         problems.append({"code": "noted", "detail": state.problem, "fix": ""})
     threads = []
     left = dict(state.refused)
-    for binding in book.load(runtime.layout).values():
+    known = book.load(runtime.layout)
+    for binding in known.values():
         if binding.conversation[:2] != (name, "default"):
             continue
         try:
@@ -37,24 +40,12 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
         for key in [key for key in left if key.endswith(f" {binding.generation}")]:
             place = {"session": binding.target_session, "conversation": binding.conversation.id}
             problems.append({**place, **_problem(left.pop(key))})
-        fault = thread.fault if thread is not None else None
-        if binding.status is BindingStatus.ENDED and fault is None:
+        if binding.status is BindingStatus.ENDED and (
+            thread is None or thread.fault is None or has_moved(known.values(), binding)
+        ):
             continue
-        shown = "locked" if binding.locked else str(binding.status)
-        if fault is not None and not binding.locked:
-            shown = fault.reason or fault.verdict
-        threads.append(
-            {
-                "conversation": binding.conversation.id,
-                "binding_id": binding.id,
-                "session": binding.target_session,
-                "state": shown,
-                "waiting": len(thread.outbox) if thread is not None else 0,
-                "intake": len(thread.intake) if thread is not None else 0,
-                "detail": fault.detail if fault is not None else "",
-                "fix": fault.fix if fault is not None else "",
-            }
-        )
+        threads.append(_row(binding, thread))
+    threads += board_rows(runtime, name, state.board)
     opening = {key: fault for key, fault in left.items() if key.startswith("open ")}
     problems += [{"session": key[5:], **_problem(fault)} for key, fault in opening.items()]
     return {
@@ -65,6 +56,34 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
         "threads": threads,
         "problems": problems,
     }
+
+
+def _row(binding: Binding, thread: ThreadState | None) -> dict[str, Any]:
+    fault = thread.fault if thread is not None else None
+    shown = "locked" if binding.locked else str(binding.status)
+    if fault is not None and not binding.locked:
+        shown = fault.reason or fault.verdict
+    return {
+        "conversation": binding.conversation.id,
+        "binding_id": binding.id,
+        "session": binding.target_session,
+        "state": shown,
+        "waiting": len(thread.outbox) if thread is not None else 0,
+        "intake": len(thread.intake) if thread is not None else 0,
+        "detail": fault.detail if fault is not None else "",
+        "fix": fault.fix if fault is not None else "",
+    }
+
+
+def board_rows(runtime: "Runtime", name: str, place: str) -> list[dict[str, Any]]:
+    """A row for what is sent to the channel itself, once something was."""
+    waiting = len(waiting_for(runtime.layout, name))
+    if not (place or waiting):
+        return []
+    binding = record_of(runtime.layout, name, "default", place)
+    thread = mirrors.load_thread(runtime.layout, binding) if place else None
+    key = CHANNEL + name
+    return [{**_row(binding, thread), "session": key, "binding_id": "", "waiting": waiting}]
 
 
 def _problem(fault: Fault) -> dict[str, Any]:

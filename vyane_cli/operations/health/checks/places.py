@@ -1,6 +1,6 @@
 """Checks of the places where people follow sessions: channels, bindings, conversations."""
 
-from vyane_cli.core.bindings import BindingStatus, summary_of
+from vyane_cli.core.bindings import BindingStatus, has_moved, summary_of
 from vyane_cli.core.conversations import Verdict
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.channels import (
@@ -9,6 +9,7 @@ from vyane_cli.operations.conversations.channels import (
     open_channel,
     settings_of,
 )
+from vyane_cli.operations.conversations.mirror_status import board_rows
 from vyane_cli.operations.health.checks.subject import Finding, Subject, some
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
@@ -71,7 +72,8 @@ def bindings(subject: Subject) -> Finding:
 def conversations(subject: Subject) -> Finding:
     """Nothing stands in the way of a conversation: not locked, not deleted, nothing refused."""
     waiting, held, gone, fix = 0, [], [], ""
-    for one in book.load(subject.layout).values():
+    known = book.load(subject.layout)
+    for one in known.values():
         state = mirrors.load_thread(subject.layout, one)
         if state is None:
             continue
@@ -81,12 +83,18 @@ def conversations(subject: Subject) -> Finding:
         if fault is None or fault.verdict == Verdict.LATER:
             continue
         if fault.verdict == Verdict.GONE:
-            gone.append(one.conversation.id)
+            gone += [] if has_moved(known.values(), one) else [one.conversation.id]
         elif open_now:
             held.append(f"{one.conversation.id}: {fault.detail or fault.reason}")
             fix = fix or fault.fix
     for name in configured(subject.runtime):
-        for fault in mirrors.load_channel(subject.layout, name, "default").refused.values():
+        channel = mirrors.load_channel(subject.layout, name, "default")
+        for row in board_rows(subject.runtime, name, channel.board):
+            waiting += row["waiting"]
+            if row["waiting"] and row["fix"]:  # a rate limit has none
+                held.append(f"{row['session']}: {row['detail']}")
+                fix = fix or row["fix"]
+        for fault in channel.refused.values():
             if fault.verdict != Verdict.LATER:
                 held.append(fault.detail or fault.reason)
                 fix = fix or fault.fix
