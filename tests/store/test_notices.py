@@ -4,12 +4,16 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.projects import NAME, Scene, scene
 from vyane_cli.core.gating import NOTICE_GATES, Gate
+from vyane_cli.hosts import generic
 from vyane_cli.operations import supervise as supervising
+from vyane_cli.operations.dryrun import explain
+from vyane_cli.operations.generic import call_for_worker
 from vyane_cli.operations.projects.projects import create_project
 from vyane_cli.store import journal
 
@@ -172,6 +176,18 @@ def test_same_item_what_was_told_last_is_told_no_second_time_and_counts_as_told(
     assert len(stage.told()) == 2
 
 
+def test_same_item_is_what_was_told_last_and_not_what_was_told_before_that(stage):
+    """A, B, A is three notices: the second A is news to one who was told B."""
+    stage.add("one")
+    for reason in ("no key", "no network", "no key"):
+        stage.report("T1", "pending")
+        stage.report("T1", "blocked", reason=reason)
+        stage.world.pass_s(301)
+        stage.look_again()
+
+    assert [one["kind"] for one in stage.told()] == ["blocked"] * 3
+
+
 @pytest.mark.parametrize("waited_s, told", [(899, 0), (901, 1)])
 def test_a_stall_is_told_after_fifteen_minutes_without_progress(stage, waited_s, told):
     """Once, and again when it has lasted four times as long; its text has no finer time."""
@@ -319,6 +335,51 @@ def launch_tick(stage: Scene, worker: str) -> None:
     deadline = stage.world.deadline(10)
     call = supervising.HookCall("generic", supervising.Event.CALL, "call", "s")
     supervising.supervise(stage.world, worker, call, deadline)
+
+
+# ------------------------------------------------------------------ a look at it
+
+
+def shown_by_a_dry_run(stage: Scene, worker: str = "") -> dict[str, Any] | None:
+    """What `tick --dry-run` says of notices, having changed no byte of anything."""
+    root = Path(stage.layout.root)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    call = call_for_worker(stage.world, worker or stage.main.worker, looking=True)
+    found: dict[str, Any] | None = explain(stage.world, call, generic)["notice"]
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    return found
+
+
+def test_a_dry_run_shows_what_would_be_told_and_what_holds_it(stage):
+    """Neither the pages nor the book of notices nor the log changes by it."""
+    assert shown_by_a_dry_run(stage) is None, "nothing is new"
+    stage.add("one")
+    stage.add("two")
+    stage.report("T1", "done")
+    found = shown_by_a_dry_run(stage)
+    assert found is not None
+    assert (found["told"], found["kind"], found["task"]) == (True, "done", "T1")
+    assert found["to"] == stage.main.worker
+
+    stage.look_again()
+    assert [one["task"] for one in stage.told()] == ["T1"], "a dry run told nothing"
+    stage.report("T2", "blocked", reason="no key")
+    found = shown_by_a_dry_run(stage)
+    assert found is not None
+    assert (found["told"], found["rule"], found["task"]) == (False, Gate.TOO_SOON, "T2")
+    assert found["readings"]["minimum_s"] == 300
+    assert shown_by_a_dry_run(stage, stage.world.register("stranger")) is None
+
+
+def test_a_dry_run_names_a_book_of_notices_that_cannot_be_read(stage):
+    stage.add("one")
+    stage.report("T1", "done")
+    Path(stage.layout.notices(NAME)).write_text("{")
+    found = shown_by_a_dry_run(stage)
+
+    assert found is not None
+    assert (found["told"], found["rule"]) == (False, "unreadable")
+    assert "notices.json" in found["readings"]["error"]
 
 
 def test_what_the_main_worker_reported_itself_is_not_told_to_it(stage):

@@ -58,6 +58,14 @@ def command(
     tick(runtime, call, module, show, runtime.deadline())
 
 
+def _in_words(notice: dict[str, Any]) -> str:
+    about = " ".join(filter(None, (notice["project"], notice["kind"], notice["task"])))
+    if notice["told"]:
+        return safe(f"notice: {about}, to {notice['to']}")
+    why = notice["readings"].get("error") or notice["rule"]
+    return safe(f"notice held: {about}, by {why}")
+
+
 def _from_stdin(runtime: Runtime, event: str, rewake: bool) -> HookCall:
     data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
     return claude_code.parse(data, runtime.environ, runtime.identify, event=event, rewake=rewake)
@@ -71,6 +79,8 @@ def _show_plan(screen: Screen, told: dict[str, Any]) -> None:
         screen.say(f"mail: {change['op']} {' '.join(change['ids'])} {change.get('rule', '')}")
     for one in told["held"]:
         screen.say(f"held: {one['id']} by {one['rule']}")
+    if told["notice"]:
+        screen.say(_in_words(told["notice"]))
     text = told["reply"].get("context") or told["reply"].get("wake") or told["reply"].get("text")
     screen.say("prints: " + ("nothing" if not text else ""))
     if text:

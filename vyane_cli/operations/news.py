@@ -1,0 +1,176 @@
+"""News: what the main worker of a project is to be told first, and whether the gates let it.
+
+Nothing is changed here: `supervise` tells it, `tick --dry-run` shows it. What is not needed when
+nothing is new (liveness, membership) is imported when it is.
+"""
+
+from vyane_cli.core import notices as rules
+from vyane_cli.core.books import Books
+from vyane_cli.core.gating import Decision, Readings, Verdict, decide_notice
+from vyane_cli.core.goals import GoalState, Judgement, judge
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.messages import DAY_S, FromKind, Kind, Message, ToKind, decide_lane, first_line
+from vyane_cli.core.notices import Book, Item, Telling
+from vyane_cli.core.projects import Project
+from vyane_cli.core.turns import Clock
+from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.workers import Worker
+from vyane_cli.store import inbox, ledger, notices, templates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+VYANE = "vyane"
+
+
+class News(NamedTuple):
+    """How a project stands towards its main worker, at one instant."""
+
+    books: Books
+    judgement: Judgement
+    before: Book
+    """The book as it is on disk."""
+    book: Book
+    """With what was seen now."""
+    waiting: tuple[Item, ...]
+    """What it was not told, first things first."""
+    item: Item | None
+    """The one that is to be told now."""
+    decision: Decision
+    is_due: bool = True
+    """Whether a refusal is worth a line of the log: not that of a stall that is none yet."""
+
+
+def look_for_news(runtime: "Runtime", project: Project, main: Worker | None, clock: Clock) -> News:
+    """Read the books and the book of notices, and ask the gates."""
+    layout = runtime.layout
+    books = ledger.read(layout, project.name)
+    judgement = judge(books)
+    book = before = notices.load(layout, project.name)
+    waiting: tuple[Item, ...] = ()
+    if books.ledger is not None:
+        book = rules.forget(book, books.ledger)
+        waiting = rules.changes(books.ledger, book, project.main)
+    book, item, stalled_s = _head(runtime, project, books, judgement, book, waiting, clock)
+    decision = _decide(runtime, main, books, judgement, book, item, stalled_s, clock)
+    due = stalled_s is None or stalled_s >= float(runtime.config["notices.stall_after_s"])
+    return News(books, judgement, before, book, waiting, item, decision, due)
+
+
+def _head(
+    runtime: "Runtime",
+    project: Project,
+    books: Books,
+    judgement: Judgement,
+    book: Book,
+    waiting: tuple[Item, ...],
+    clock: Clock,
+) -> tuple[Book, Item | None, float | None]:
+    """What is to be told first, and for how long nothing moved if that is it.
+
+    A stall is one only when nothing else is to be told, and nobody works.
+    """
+    if waiting or books.ledger is None or judgement.state is not GoalState.OPEN:
+        return book, waiting[0] if waiting else None, None
+    moved = max([task.changed_at for task in books.ledger.tasks] + [project.created_at])
+    mark = rules.digest_of(*(f"{t.id} {t.status} {t.changed_at:.3f}" for t in books.ledger.tasks))
+    book = rules.see(book, mark, moved, clock)
+    stalled_s = rules.stalled_s(book, clock)
+    if stalled_s >= float(runtime.config["notices.stall_after_s"]):
+        from vyane_cli.operations.membership import is_at_work, last_success_at, members_of
+
+        members = members_of(runtime, project)
+        if any(is_at_work(runtime, one) for one in members if one.worker.id != project.main):
+            return book, None, None
+        ends = [last_success_at(runtime, one.worker) for one in members]
+        ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: it was set back
+        moved = max(moved, ended)
+        stalled_s = min(stalled_s, max(clock.at - ended, 0.0))
+    left = tuple(name for one in judgement.evidence for name in one.items)
+    item = rules.stall_of(f"{moved:.3f}:{mark}", stalled_s, left)
+    return book, item if item.key != book.stall else None, stalled_s
+
+
+def _decide(
+    runtime: "Runtime",
+    main: Worker | None,
+    books: Books,
+    judgement: Judgement,
+    book: Book,
+    item: Item | None,
+    stalled_s: float | None,
+    clock: Clock,
+) -> Decision:
+    """The gates, after what makes them pointless."""
+    if books.ledger is None:
+        return Decision(Verdict.HOLD, "unreadable")
+    if judgement.state is GoalState.COMPLETE:
+        return Decision(Verdict.HOLD, "all-done")
+    if item is None:
+        return Decision(Verdict.HOLD, "nothing-new")
+    if main is None or main.final:
+        return Decision(Verdict.HOLD, "main-not-declared")
+    from vyane_cli.operations.liveness import look
+
+    seen = look(runtime, main)
+    if seen.liveness is Liveness.EXITED:
+        return Decision(Verdict.HOLD, "main-exited")
+    box = inbox.read(runtime.layout.inbox(main.id)).mailbox
+    last = box.find(book.message) if book.message else None
+    same_boot = book.boot == clock.boot
+    telling = Telling(
+        item.digest,
+        book.digest,
+        book.boot_ms if same_boot and book.at else None,
+        last.message.id if last is not None and not last.settled else "",
+        None if stalled_s is None else int(stalled_s * 1000),
+        int(runtime.config["notices.stall_after_s"] * 1000),
+    )
+    limits = runtime.config.limits
+    return decide_notice(Readings(box.head, seen.liveness, clock.boot_ms, limits, telling))
+
+
+def message_of(
+    runtime: "Runtime", project: Project, main: Worker, news: News, clock: Clock
+) -> Message:
+    """The news as the one message of their item: its id follows from what happened."""
+    item = news.item
+    assert item is not None
+    text = text_of(runtime, project, news.judgement, item)
+    at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
+    at = max(at, project.created_at)  # a task that was edited by hand may have no time
+    return Message(
+        rules.notice_id(project.name, main.id, item, at),
+        clock.at,
+        DAY_S,
+        FromKind.EXTERNAL,
+        VYANE,
+        VYANE,
+        ToKind.WORKER,
+        main.id,
+        Kind.CONTEXT_INJECT,
+        decide_lane(Kind.CONTEXT_INJECT, FromKind.EXTERNAL, ToKind.WORKER),
+        first_line(text),
+        {"text": text},
+    )
+
+
+def text_of(runtime: "Runtime", project: Project, judgement: Judgement, item: Item) -> str:
+    """What a notice says: no time finer than the step of a stall."""
+    texts = templates.load(runtime.language, "rounds")
+    task = item.task
+    if task is None:
+        seconds = int(item.key.rpartition(":")[2])
+        how_long = f"{seconds // 3600} h" if seconds >= 3600 else f"{seconds // 60} min"
+        left = ", ".join(name for one in judgement.evidence for name in one.items)
+        return texts.fill(item.kind, project=project.name, how_long=how_long, left=left or "?")
+    made = task.artifact or task.no_artifact_reason
+    return texts.fill(
+        item.kind,
+        project=project.name,
+        id=task.id,
+        title=task.title,
+        reason=task.reason,
+        made=made,
+    )
