@@ -16,12 +16,13 @@ from vyane_cli.core.goals import GoalState, judge
 from vyane_cli.core.ledger import add
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.taskgraph import Node
-from vyane_cli.core.tasks import Ledger, Task
+from vyane_cli.core.tasks import Ledger, Task, TaskStatus
 from vyane_cli.core.turns import Clock
 from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.operations.projects.claims import claim_head, held_tasks
 from vyane_cli.operations.projects.projects import create_project, named
 from vyane_cli.operations.projects.tasks import add_task
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import claims, journal, ledger, processes
 
 
@@ -231,6 +232,41 @@ def test_nothing_is_claimed_from_a_ledger_that_cannot_be_read(world):
     with pytest.raises(CorruptStateError):
         claim_head(world, "p", "r1")
     assert claims.listing(world.layout, "p") == ()
+
+
+def test_claims_by_which_no_start_counts_any_more_go_after_a_month(world, tmp_path):
+    """Of a task that is done, gone, or was put back since; the others say how often it failed."""
+    create_project(world, "p", str(tmp_path))
+    tasks = (
+        Task("T1", "one", status=TaskStatus.DONE, no_artifact_reason="none"),
+        Task("T2", "two", generation=1),
+    )
+    path = world.layout.tasks("p")
+    ledger.save_ledger(world.layout, "p", Ledger(tasks, next=9), ledger.stamp(path))
+    at = world.clock().at
+    for task, generation in (("T1", 0), ("T2", 0), ("T2", 1), ("T7", 0)):
+        claim = Claim(task, "w-1", f"r{generation}", at, at, generation=generation)
+        claims.save(world.layout, "p", claim)
+        claims.free(world.layout, "p", claim)
+
+    world.pass_s(29 * 86_400)
+    assert collect(world)[0]["claims"] == 0
+    world.pass_s(86_401)
+    assert collect(world, dry_run=True)[0]["claims"] == 3
+    assert len(claims.all_stale(world.layout, "p")) == 4
+    assert collect(world)[0]["claims"] == 3
+    assert os.listdir(world.layout("projects", "p", "claims-stale")) == ["T2-r1.json"]
+
+
+def test_no_claim_goes_while_the_ledger_cannot_be_read(world, tmp_path):
+    create_project(world, "p", str(tmp_path))
+    claim = Claim("T1", "w-1", "r", 1.0, 1.0)
+    claims.save(world.layout, "p", claim)
+    claims.free(world.layout, "p", claim)
+    write(world, Source.TASKS, "{")
+
+    assert collect(world)[0]["claims"] == 0
+    assert claims.stale(world.layout, "p", "T1") == (claim,)
 
 
 def _claim(root: str, barrier, found) -> None:

@@ -35,17 +35,24 @@ def listing(layout: Layout, project: str) -> tuple[str, ...]:
 
 def stale(layout: Layout, project: str, task: str) -> tuple[Claim, ...]:
     """The claims of a task that were freed, in no order. One that cannot be read is passed over."""
+    found = all_stale(layout, project, f"{task}-")
+    return tuple(claim for claim in found.values() if claim.task == task)
+
+
+def all_stale(layout: Layout, project: str, beginning: str = "") -> dict[str, Claim]:
+    """The claims that were freed, by path, of those names that begin so."""
     folder = layout("projects", project, "claims-stale")
-    found = []
+    found = {}
     for name in listdir(folder):
-        if name.startswith(f"{task}-") and name.endswith(".json"):
+        if name.startswith(beginning) and name.endswith(".json"):
+            path = os.path.join(folder, name)
             try:
-                claim = document.load_as(os.path.join(folder, name), parse_claim, "claim")
+                claim = document.load_as(path, parse_claim, "claim")
             except CorruptStateError:
                 continue
-            if claim is not None and claim.task == task:
-                found.append(claim)
-    return tuple(found)
+            if claim is not None:
+                found[path] = claim
+    return found
 
 
 def take(layout: Layout, project: str, claim: Claim) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.resume import resume_waiting
@@ -19,7 +20,18 @@ from vyane_cli.operations.upkeep.orphans import mark_orphans
 from vyane_cli.operations.upkeep.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.upkeep.stale import find_stale, mark_stale
 from vyane_cli.operations.upkeep.sweep import Sweep
-from vyane_cli.store import archive, bindings, cancels, document, files, markers, registry
+from vyane_cli.store import (
+    archive,
+    bindings,
+    cancels,
+    claims,
+    document,
+    files,
+    ledger,
+    markers,
+    projects,
+    registry,
+)
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -40,6 +52,7 @@ STEPS = (
     "keys",
     "cancels",
     "bindings",
+    "claims",
     "retired",
     "sessions",
     "markers",
@@ -69,6 +82,7 @@ def collect(
         counts["keys"] = forget_keys(sweep)
         counts["cancels"] = forget_cancels(sweep)
         counts["bindings"] = sweep.guarded(sweep.layout.bindings, forget_bindings)
+        counts["claims"] = forget_claims(sweep)
         counts["retired"] = sweep.guarded("registry", retire)
         counts["sessions"] = remove_sessions(sweep)
         counts["markers"] = remove_markers(sweep)
@@ -174,6 +188,27 @@ def forget_bindings(sweep: Sweep) -> int:
         for one in old:
             sweep.remove(sweep.layout.thread_state(*one.conversation[:2], one.id))
     return len(old)
+
+
+def forget_claims(sweep: Sweep) -> int:
+    """Claims that ended long ago go when no start counts by them any more."""
+    names = [project.name for project in projects.listing(sweep.layout)]
+    return sum(sweep.guarded(name, _forget_claims, name) for name in names)
+
+
+def _forget_claims(sweep: Sweep, project: str) -> int:
+    """Of tasks that are done or gone, or that became pending anew since: for good, so no lock."""
+    books = ledger.read(sweep.layout, project)
+    if books.ledger is None:
+        return 0
+    tasks = {task.id: task for task in books.ledger.tasks if task.status is not TaskStatus.DONE}
+    found = claims.all_stale(sweep.layout, project)
+    return sum(
+        sweep.remove(path)
+        for path, claim in found.items()
+        if sweep.is_past(claim.renewed_at, sweep.keep_s)
+        and (claim.task not in tasks or claim.generation < tasks[claim.task].generation)
+    )
 
 
 def _is_over(key_path: str, now_s: float) -> bool:
