@@ -397,8 +397,7 @@ def documents(home: Path) -> dict[str, Any]:
         found["inbox"] = run("inbox", "bob")
         found["show"] = run("show", found["send"]["id"])
         found["tick --dry-run"] = run("tick", "--host", "generic", "--worker", "bob", "--dry-run")
-        run_tick = ["vyane", "tick", "--host", "generic", "--worker", "bob"]
-        subprocess.run(run_tick, env=environ, capture_output=True, check=True)
+        found["tick --host generic"] = run("tick", "--host", "generic", "--worker", "bob")
         found["why"] = run("why", found["send"]["id"])
         found["workers"] = run("workers")
         found["status"] = run("status")

@@ -5,7 +5,6 @@ command needs and not what all of them need.
 """
 
 import importlib
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,8 +14,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from vyane_cli import __version__
+from vyane_cli.commands import streams
 from vyane_cli.commands.state import State
-from vyane_cli.errors import ExitCode, InvalidInputError, VyaneError
+from vyane_cli.errors import ExitCode, InvalidInputError, OutputError, VyaneError
 from vyane_cli.render import machine
 from vyane_cli.runtime import accelerate
 
@@ -177,21 +177,29 @@ def hoist(words: Sequence[str]) -> list[str]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run a command and end the process with its exit code."""
+    streams.prepare()
     accelerate()
-    for stream in (sys.stdout, sys.stderr):  # UTF-8 whatever the locale
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")
     given = hoist(sys.argv[1:] if words is None else words)
     sys.exit(run(given))
 
 
 def run(words: list[str]) -> int:
     """Run a command; return its exit code. Every error becomes one clear text on stderr."""
-    as_json = "--json" in words
+    options = words[: words.index("--")] if "--" in words else words
+    as_json = "--json" in options
+    code = _run(words, as_json)
+    lost = streams.finish()
+    if not lost:
+        return code
+    error = OutputError(lost)
+    complain(as_json, error.slug, error.message, error.hint, error.exit_code)
+    return code or error.exit_code
+
+
+def _run(words: list[str], as_json: bool) -> int:
     try:
         command = typer.main.get_command(app)
         result: Any = command.main(args=words, prog_name="vyane", standalone_mode=False)
-        sys.stdout.flush()
         return int(result) if isinstance(result, int) else ExitCode.DONE
     except VyaneError as error:
         return complain(as_json, error.slug, error.message, error.hint, error.exit_code, error)
@@ -205,13 +213,15 @@ def run(words: list[str]) -> int:
         return complain(as_json, "usage", error.format_message(), hint, ExitCode.INVALID_INPUT)
     except (typer.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:  # `vyane inbox | head`
-        return _unread()
+    except BrokenPipeError:  # `vyane inbox | head`: nobody reads our output, and that is no error
+        return int(ExitCode.DONE)
     except SystemExit as error:  # Typer's word for the same, in the middle of a stream
         if isinstance(error.__context__, BrokenPipeError):
-            return _unread()
+            return int(ExitCode.DONE)
         raise
     except Exception as error:
+        if isinstance(error, OSError) and streams.refused():
+            return int(ExitCode.DONE)  # `run` says so
         if os.environ.get("VYANE_DEBUG"):
             raise
         text = f"{type(error).__name__}: {error}"
@@ -219,24 +229,21 @@ def run(words: list[str]) -> int:
         return complain(as_json, "internal", text, hint, ExitCode.INTERNAL)
 
 
-def _unread() -> int:
-    """Nobody reads our output any more: that is no error, and nothing more is written to it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return int(ExitCode.DONE)
-
-
 def complain(
     as_json: bool, slug: str, message: str, hint: str, code: int, error: VyaneError | None = None
 ) -> int:
-    """Say what went wrong on stderr, and what to do next."""
-    if as_json:
-        body: dict[str, Any] = {"code": slug, "message": message, "hint": hint}
-        message_id = getattr(error, "message_id", "")
-        if message_id:
-            body["id"] = message_id
-        print(machine.document({"error": body}), file=sys.stderr)
-    else:
-        from vyane_cli.render import human
+    """Say what went wrong on stderr, and what to do next. The exit code says it in any case."""
+    message_id = getattr(error, "message_id", "")
+    try:
+        if as_json:
+            body: dict[str, Any] = {"code": slug, "message": message, "hint": hint}
+            if message_id:
+                body["id"] = message_id
+            print(machine.document({"error": body}), file=sys.stderr)
+        else:
+            from vyane_cli.render import human
 
-        human.complain(message, hint, getattr(error, "message_id", ""))
+            human.complain(message, hint, message_id)
+    except OSError:
+        streams.discard(2)
     return int(code)

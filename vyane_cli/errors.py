@@ -123,6 +123,16 @@ class DurabilityUnknownError(VyaneError):
         self.path, self.message_id = path, ""
 
 
+class OutputError(VyaneError):
+    """The command was done, and standard output did not take its answer."""
+
+    exit_code, slug = ExitCode.DURABILITY_UNKNOWN, "output"
+    hint = "it was done all the same; only its answer is lost"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"standard output: {reason}")
+
+
 _STORAGE_HINTS = {  # errno → the next step; numbers, because `errno` is one import more in a hook
     28: "free some space, then run the same command again",
     122: "free some space in your quota, then run the same command again",

@@ -1,11 +1,11 @@
 """`vyane send`: put a message in a session's inbox."""
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
 
+from vyane_cli.commands import streams
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.core.messages import Kind
@@ -127,12 +127,12 @@ def read_text(text: str) -> str:
     """The text of an argument; `-` reads standard input as UTF-8 whatever the locale."""
     if text != "-":
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
+    return streams.read("text").rstrip("\n")
 
 
 def _read(path: str) -> str:
     if path == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
+        return streams.read("from-json")
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

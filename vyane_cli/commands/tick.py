@@ -13,6 +13,7 @@ from vyane_cli.hosts import claude_code, generic
 from vyane_cli.operations.dryrun import explain
 from vyane_cli.operations.generic import call_for_worker
 from vyane_cli.operations.tick import tick
+from vyane_cli.render import machine
 from vyane_cli.render.human import Screen, safe
 from vyane_cli.runtime import Runtime
 
@@ -50,12 +51,19 @@ def command(
         state.show(told, lambda screen: _show_plan(screen, told))
         return
 
+    shown: list[str] = []
+
     def show(reply: Any) -> None:
-        out, _ = module.render(reply)
-        if out:
-            os.write(1, out)
+        shown.append(reply.text)
+        data, _ = module.render(reply)
+        if state.as_json:
+            data = (machine.line({"text": reply.text}) + "\n").encode()
+        while data:
+            data = data[os.write(1, data) :]
 
     tick(runtime, call, module, show, runtime.deadline())
+    if not shown:
+        state.show({"text": ""}, lambda screen: None)
 
 
 def _in_words(notice: dict[str, Any]) -> str:
