@@ -223,6 +223,18 @@ def test_a_stall_is_none_while_somebody_works_or_just_ended_well(stage):
     assert len(stage.told()) == 1
 
 
+def test_a_stall_that_nobody_has_read_keeps_no_round_from_starting_a_worker(stage):
+    """It waits in the inbox; only a turn that it has begun is somebody at work."""
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.main.watch()
+    stage.world.pass_s(901)
+    launch_tick(stage, stage.main.worker)
+    assert [one["kind"] for one in stage.told()] == ["stall"]
+
+    assert stage.cell() == "A/work-and-nobody-works"
+
+
 def test_one_stall_is_told_of_at_each_step_and_not_in_between(stage):
     stage.add("one")
     stage.ask_for("tests")
