@@ -144,6 +144,18 @@ def test_a_part_whose_end_is_unknown_is_there_once_after_one_run(
     assert repeated(one.texts(kid)) == []
 
 
+def test_in_one_run_too_a_part_is_looked_for_before_it_is_sent_again(serve: Any) -> None:
+    """No nonce is known here any more when the part is sent for the second time."""
+    with mirrored(serve(nonce_seconds=-1)) as one:
+        started(one)
+        one.turn("second")
+        one.server.fault(kind="drop", operation="create_message", when="after")
+        one.push()
+
+        assert one.texts() == ["✅ start", "✅ second"]
+        assert one.asked("create_message") == 2
+
+
 def test_found_out_after_the_nonce_s_window_a_text_is_still_there_once(one: Mirrored) -> None:
     started(one)
     one.turn("second")
@@ -158,6 +170,24 @@ def test_found_out_after_the_nonce_s_window_a_text_is_still_there_once(one: Mirr
     nonces = [r["body"]["nonce"] for r in one.server.requests if r["op"] == "create_message"]
     assert len(set(nonces)) == 2
     assert {len(nonce) for nonce in nonces} == {25}
+
+
+def test_where_nothing_may_be_read_a_part_of_unknown_fate_is_not_sent_again(one: Mirrored) -> None:
+    started(one)
+    one.turn("second")
+    one.server.fault(kind="drop", operation="create_message", when="after")
+    one.server.fault(kind="drop", operation="list_messages", times=-1)
+    one.push()
+    one.server.faults.clear()
+    forum = one.server.forum.id
+    one.server.act("deny", channel=forum, permission="READ_MESSAGE_HISTORY")
+    one.pass_s(600)
+    (problem,) = one.push()["problems"]
+    one.server.act("allow", channel=forum, permission="READ_MESSAGE_HISTORY")
+    one.push(again=True)
+
+    assert "Read Message History" in problem["detail"]
+    assert one.texts() == ["✅ start", "✅ second"]
 
 
 def test_a_result_a_moderator_removed_in_between_stays_away(one: Mirrored) -> None:

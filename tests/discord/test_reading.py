@@ -319,3 +319,32 @@ def test_an_id_is_a_time() -> None:
     assert time_of("175928847299117063") == 1_462_015_105_796
     assert json.loads(render_cursor(Known(0, {})))
     assert isinstance(Conversation("discord", "default"), tuple)
+
+
+def test_without_the_right_to_read_nothing_is_taken_for_nothing_and_the_right_is_named(
+    reader: Reader,
+) -> None:
+    reader.say("first")
+    assert reader.texts() == ["first"]
+    forum = reader.bot.server.forum.id
+    reader.bot.server.act("deny", channel=forum, permission="READ_MESSAGE_HISTORY")
+    reader.say("second")
+    blind = reader.bot.run()
+    outcomes = [blind.read(reader.where, reader.cursor), blind.seek_end(reader.where)]
+    reader.bot.server.act("allow", channel=forum, permission="READ_MESSAGE_HISTORY")
+
+    assert [said(one) for one in outcomes] == ["refused/missing-permission"] * 2
+    assert "Read Message History" in outcomes[0].detail
+    assert reader.texts() == ["second"]
+
+
+def test_an_empty_thread_is_asked_about_once_in_a_run(reader: Reader) -> None:
+    channel = reader.bot.run()
+    before = reader.bot.operations().count("list_public_archived_threads")
+    end = channel.seek_end(reader.where, reader.bot.now_ms())
+    assert end.page is not None
+    for _ in range(3):
+        assert channel.read(reader.where, end.page.cursor).verdict is Verdict.DONE
+
+    after = reader.bot.operations().count("list_public_archived_threads")
+    assert after - before == 1

@@ -99,6 +99,27 @@ def test_a_line_of_9000_characters_arrives_whole() -> None:
     assert "".join(split("x" * 9_000)) == "x" * 9_000
 
 
+@pytest.mark.parametrize("shift", range(-12, 13))
+@pytest.mark.parametrize("words", ["x", "x" * 600 + " "])
+def test_a_line_near_the_limit_gets_no_break_inside_of_a_message(words: str, shift: int) -> None:
+    line = (words * LIMIT)[: LIMIT + shift]
+    plain = split(line)
+    code = split(f"```py\n{line}\n```")
+
+    assert "".join(plain).replace(" ", "") == line.replace(" ", "")
+    assert not [part for part in plain if "\n" in part]
+    assert [part.count("\n") for part in code] == [2] * len(code)
+    assert max(map(len, plain + code)) <= LIMIT
+
+
+@pytest.mark.parametrize("count", [999, 1_000, 1_001, 1_500, 5_000])
+def test_a_line_is_cut_by_units_of_which_an_emoji_has_two(count: int) -> None:
+    parts = split("😀" * count)
+
+    assert "".join(parts) == "😀" * count
+    assert max(map(utf16_length, parts)) <= LIMIT
+
+
 @pytest.mark.parametrize(
     "token",
     [

@@ -211,6 +211,8 @@ class DiscordChannel:
             return Outcome(Verdict.DONE, page=Page((), cursor))
         request = self._forum.request("GET", thread, "/messages", "read", "list")
         found = self._forum.ask(request._replace(query={"limit": "1"}))
+        if not found:
+            self._forum.believe_nothing()
         newest = int(found[0]["id"]) if found else int(thread)
         known = reading.Known(newest, {}, newest)
         return Outcome(Verdict.DONE, page=Page((), reading.render_cursor(known)))

@@ -27,6 +27,7 @@ class Forum:
         self, rest: Rest, settings: Settings, account: str, memory: dict[str, Any]
     ) -> None:
         self.rest, self.settings, self.account, self.memory = rest, settings, account, memory
+        self._may_read = False
 
     # ------------------------------------------------------------------ who and where
 
@@ -54,7 +55,7 @@ class Forum:
             return self._off(CODES[10087])._replace(detail=words)
         if not settings.tags and int(forum.get("flags") or 0) & REQUIRE_TAG:
             return self._off(CODES[40067])
-        self._archived("2")  # the right to read what was said is asked for here, not in a crash
+        self._archived("2")  # asked for here, and not first after a crash
         self.memory["place"] = {
             "fingerprint": settings.fingerprint,
             "guild": guild,
@@ -131,7 +132,16 @@ class Forum:
         path = f"/channels/{self.settings.forum}/threads/archived/public"
         query = {"limit": limit}
         found = self._own(lambda: self._get(path, "list", "archived", query))
+        self._may_read = True
         return list(found["threads"])
+
+    def believe_nothing(self) -> None:
+        """Stopped without the right to read what was said: a list of messages is empty then.
+
+        A list of threads is refused. Asked once in a run, when a list of messages is empty.
+        """
+        if not self._may_read:
+            self._archived("2")
 
     def _is_there(self, thread: str) -> bool:
         try:
@@ -198,9 +208,11 @@ class Forum:
 
     def pages(self, thread: str, after: str) -> Iterator[list[Mapping[str, Any]]]:
         """The messages behind an id, oldest page first; each page is newest first."""
-        for _ in range(PAGES_MAX):
+        for number in range(PAGES_MAX):
             request = self.request("GET", thread, "/messages", "read", "list")
             page = self.ask(request._replace(query={"after": after, "limit": str(PAGE)}))
+            if not page and number == 0:
+                self.believe_nothing()
             yield page
             if len(page) < PAGE:
                 return

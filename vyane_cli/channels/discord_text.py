@@ -161,9 +161,8 @@ def _cut_long(text: str, limit: int) -> list[Line]:
     """Lines that fit a message with the fences around them."""
     found = []
     for line in _lines(text):
-        room = limit - 2 * len(_CLOSING) - len(line.before or line.after or "") - 1
         rest, before = line, line.before
-        while len(rest.text) > room or utf16_length(rest.text) > room:
+        while not _fits(rest.text, room := limit - _around(rest)):
             at = fitting(rest.text, room)
             head = next(iter(_within(rest.text[:at], before)))
             found.append(head)
@@ -171,6 +170,19 @@ def _cut_long(text: str, limit: int) -> list[Line]:
             rest = Line(rest.text[at:], before, line.after)
         found.append(rest)
     return found
+
+
+def _around(line: Line) -> int:
+    """What stands around a line that is a message of its own, exactly: so that two halves of a
+    line are never in one message, where a break would be between them.
+    """
+    if FENCE in line.text:
+        return 2 * len(_CLOSING) + len(line.before or line.after or "") + 1
+    return 0 if line.before is None else _opening_size(line) + len(_CLOSING)
+
+
+def _fits(text: str, room: int) -> bool:
+    return len(text) <= room and utf16_length(text) <= room
 
 
 def _within(piece: str, before: str | None) -> Iterator[Line]:
