@@ -14,6 +14,7 @@ from vyane_cli.core.conversations import Conversation
 from vyane_cli.errors import RefusedError
 from vyane_cli.operations.conversations import channels
 from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations.bindings_sweep import sweep
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors, registry
 
@@ -347,3 +348,59 @@ def test_a_place_whose_time_is_over_gets_its_farewell_and_nothing_more(
     first, last = one.texts()
     assert (first, "this" in last.lower(), binding.status) == ("✅ start", True, "ended")
     assert one.words() == []
+
+
+def notes(one: Mirrored, worker: str) -> list[str]:
+    """What vyane itself told a session."""
+    return [
+        str(entry.message.payload["text"])
+        for entry in one.world.inbox(worker).mailbox.entries
+        if entry.message.from_id == "vyane"
+    ]
+
+
+@pytest.mark.parametrize("how", ["push", "pull", "sweep"])
+def test_of_a_deleted_place_the_lead_is_told_once(one: Mirrored, how: str) -> None:
+    kid = one.child()
+    one.push()
+    one.server.act("delete_channel", channel=one.thread(kid))
+    for _ in range(10):
+        one.host.world.send(kid, "x")
+        if how == "push":
+            one.settle(kid, "done") if not notes(one, one.host.worker) else None
+            one.push()
+        elif how == "pull":
+            one.pull()
+        else:
+            one.world.environ = one.environ
+            sweep(one.world, one.world.clock(), probe=True)
+    gone = [r for r in one.server.requests if r.get("code") == 10003]
+
+    (note,) = notes(one, one.host.worker)
+    assert "kid" in note
+    assert "vyane bind kid --channel discord" in note
+    assert notes(one, kid) == []
+    assert len(gone) == 1
+
+
+def test_a_lead_whose_own_place_is_deleted_is_told_itself(one: Mirrored) -> None:
+    one.turn("one")
+    one.push()
+    one.server.act("delete_channel", channel=one.thread())
+    one.turn("two")
+    one.push()
+
+    assert len(notes(one, one.host.worker)) == 1
+
+
+def test_nobody_is_told_of_a_place_that_is_made_anew(one: Mirrored) -> None:
+    one.configure(recreate=True)
+    one.turn("one")
+    one.push()
+    one.server.act("delete_channel", channel=one.thread())
+    one.turn("two")
+    one.push()
+    one.push()
+
+    assert notes(one, one.host.worker) == []
+    assert "✅ two" in one.texts()

@@ -173,8 +173,9 @@ def _cut_long(text: str, limit: int) -> list[Line]:
 
 
 def _around(line: Line) -> int:
-    """What stands around a line that is a message of its own, exactly: so that two halves of a
-    line are never in one message, where a break would be between them.
+    """What stands around a line that is a message of its own.
+
+    Exactly: two halves of a line are never in one message, where a break would be between them.
     """
     if FENCE in line.text:
         return 2 * len(_CLOSING) + len(line.before or line.after or "") + 1

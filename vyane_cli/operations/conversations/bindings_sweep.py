@@ -5,12 +5,13 @@ Each is read again right before it is ended, so that a touch in the meantime sav
 
 from typing import Any, NamedTuple
 
-from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
+from vyane_cli.core.bindings import Binding, BindingStatus
 from vyane_cli.core.conversations import Verdict
 from vyane_cli.core.turns import Clock
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.bindings import end_one, set_locked, touch
 from vyane_cli.operations.conversations.channels import is_set_up
+from vyane_cli.operations.conversations.losing import lose
 from vyane_cli.operations.conversations.mirror_runs import Run
 from vyane_cli.store import bindings as book
 from vyane_cli.store import markers, registry
@@ -76,7 +77,7 @@ def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[dict[str
     outcome = run.learn(run.channel.probe(binding.conversation))
     run.keep_memory()
     if outcome.verdict is Verdict.GONE:
-        done = end_one(run.runtime, binding, EndReason.GONE, status=BindingStatus.ENDED)
+        done = lose(run, binding)
         ended += [done] if done is not None else []
     elif outcome.verdict in (Verdict.DONE, Verdict.LOCKED):
         if binding.locked != (outcome.verdict is Verdict.LOCKED):

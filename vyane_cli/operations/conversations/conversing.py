@@ -4,11 +4,12 @@ Commit points: the part is marked `tried` before it is sent, and leaves the outb
 answered. A crash in between leaves a part that is looked for before it is sent again.
 """
 
-from vyane_cli.core.bindings import Binding, BindingStatus, EndReason, on_channel
+from vyane_cli.core.bindings import Binding, BindingStatus, on_channel
 from vyane_cli.core.conversations import Outcome, Part, Verdict
 from vyane_cli.core.mirroring import NEXT, Step
 from vyane_cli.core.mirrors import Item, Slot, ThreadState, fault_of
-from vyane_cli.operations.conversations.bindings import end_one, set_locked
+from vyane_cli.operations.conversations.bindings import set_locked
+from vyane_cli.operations.conversations.losing import lose
 from vyane_cli.operations.conversations.mirror_runs import Run
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
@@ -185,7 +186,7 @@ class Thread:
                 self.binding = self.binding._replace(locked=True)
             case Step.LOSE:
                 self.keep(self.state._replace(fault=fault_of(outcome, runtime.clock().at)))
-                end_one(runtime, self.binding, EndReason.GONE, status=BindingStatus.ENDED)
+                lose(self.run, self.binding)
             case _:
                 pass  # STOP and a wait everywhere are the channel's; LOOK is for the next run
 
