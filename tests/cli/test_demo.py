@@ -12,7 +12,8 @@ import pytest
 
 from tests.simulated import Ran, vyane
 from vyane_cli.errors import NotFoundError
-from vyane_cli.operations.demo.demo import Scene, demo, demo_real, play, simulation, stage_at
+from vyane_cli.operations.demo import demo, demo_real, simulation
+from vyane_cli.operations.demo.demo import Scene, play, stage_at
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_twenty_spawns_at_once_lose_no_child(world):
     program = (
         "import sys\n"
         "from vyane_cli.core.spawning import Order\n"
-        "from vyane_cli.operations import spawn\n"
+        "from vyane_cli.operations.children import spawn\n"
         "from vyane_cli.runtime import Runtime\n"
         "spawn.start_launcher = lambda *rest: None\n"
         "print(spawn.spawn(Runtime(sys.argv[1], {}), Order('same', 'bob', cwd='/tmp')).id)\n"

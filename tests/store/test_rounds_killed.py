@@ -9,8 +9,8 @@ from tests.store.faults import stopped_at
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.children import spawn as spawning
+from vyane_cli.operations.projects import dispatch as dispatching
 from vyane_cli.operations.projects.dispatch import Dispatched
-from vyane_cli.operations.projects.projects import dispatch as dispatching
 from vyane_cli.operations.supervise import supervise
 from vyane_cli.store import registry, schedules
 
