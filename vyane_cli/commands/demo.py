@@ -1,5 +1,6 @@
 """`vyane demo`: sessions that talk to each other, on a temporary home."""
 
+import sys
 import textwrap
 from typing import Annotated, Any
 
@@ -78,4 +79,5 @@ def show(screen: Screen, scene: Scene, number: int) -> None:
             screen.say(f"   ✓ {what}", "green")
         else:
             screen.say(f"   ✗ {what}", "bold red")
+    sys.stdout.flush()  # as it happens, through a pipe too
     screen.say("")
