@@ -54,6 +54,7 @@ def test_a_task_and_nobody_at_work_start_one_worker(stage):
     assert Path(stage.layout.tasks(NAME)).read_bytes() == before
     worker = stage.worker(stage.started[0][1])
     assert (worker.project, worker.parent_worker_id) == (NAME, stage.main.worker)
+    assert worker.name == f"{stage.worker(stage.main.worker).name} / t1-one"
     prompt = Path(stage.layout.prompt(worker.id)).read_text()
     assert "vyane task report T1 --project p --state done --artifact PATH" in prompt
     assert stage.cell("B") == "skip/executing"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from vyane_cli.core.runtimes import child_environment, find_runtime
 from vyane_cli.core.schedules import (
     DEFAULT,
     NAMES,
@@ -78,6 +79,18 @@ def test_what_is_kept_of_an_environment_holds_no_secret():
     environ = {"PATH": "/opt/bin", "HOME": "/users/ann", "ANTHROPIC_API_KEY": "x", "LANG": ""}
 
     assert recorded(environ) == {"PATH": "/opt/bin", "HOME": "/users/ann"}
+
+
+def test_where_hosts_keep_their_settings_is_kept_for_runtimes_that_take_it():
+    """What works from the shell that made the timers works from them."""
+    environ = {"CLAUDE_CONFIG_DIR": "/work/claude", "CODEX_HOME": "/work/codex", "CLAUDECODE": "1"}
+    kept = completed({"PATH": "/bin"}, recorded(environ), "/v")
+    runtime = find_runtime("claude", {})
+
+    given = child_environment(kept, runtime._replace(keep=("CLAUDE_CONFIG_DIR",)), "/h", "w-1")
+    assert given["CLAUDE_CONFIG_DIR"] == "/work/claude"
+    assert "CODEX_HOME" not in given
+    assert "CLAUDECODE" not in kept
 
 
 def test_a_round_has_what_the_timer_gives_and_what_was_kept():

@@ -144,8 +144,11 @@ def render_schedules(schedules: Schedules) -> dict[str, Any]:
 
 # ------------------------------------------------------------------ the environment of a round
 
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_MESSAGES")
-"""What a timer does not give, and programs need: recorded when the timers are made."""
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_MESSAGES", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
+"""What a timer does not give, and programs need: recorded when the timers are made.
+
+A worker gets the last two only where its runtime's `keep` says so, as from any shell.
+"""
 
 
 def recorded(environ: Mapping[str, str]) -> dict[str, str]:

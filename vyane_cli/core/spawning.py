@@ -70,6 +70,8 @@ class Order(NamedTuple):
     """The project that the child is declared to belong to; else it belongs to its parent's."""
     worker: str = ""
     """The id that the child shall have: of a claim. Else a fresh one."""
+    about: str = ""
+    """Words that its name is made of; else those of the prompt."""
 
 
 class Fresh(NamedTuple):
@@ -138,7 +140,7 @@ def plan_spawn(
     order: Order, parent: Worker, taken: Collection[str], context: str, fresh: Fresh, span: str
 ) -> SpawnPlan:
     """The records of one child. `context` is what it inherits, within its cap, or empty."""
-    name = order.name or child_name(parent.name, order.prompt, taken)
+    name = order.name or child_name(parent.name, order.about or order.prompt, taken)
     child = Worker(
         fresh.worker,
         name,

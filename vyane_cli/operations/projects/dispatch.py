@@ -106,6 +106,7 @@ def order_of(runtime: "Runtime", project: Project, task: Task) -> Order:
         cwd=project.dir,
         task=task.id,
         project=project.name,
+        about=f"{task.id} {task.title}",
     )
 
 
