@@ -137,6 +137,15 @@ def test_the_wake_file_keeps_its_inode(one):
     assert os.stat(one.world.layout.wake(one.session)).st_ino == before
 
 
+def test_a_clock_that_was_set_back_makes_nothing_wait_until_it_has_caught_up(one):
+    """What is due lies ahead then for as long: it is tried, and its gates ask."""
+    layout, now = one.world.layout, one.world.clock().now_ms
+    files.touch(layout.due("w-later"), str(now + 300_000))
+
+    assert markers.overdue(layout, now, 10_000, 9) == []
+    assert markers.overdue(layout, now - 86_400_000, 10_000, 9) == ["w-later"]
+
+
 def test_what_is_overdue_is_listed_and_no_more_than_asked_for(one):
     """Due in the future is not overdue, nor is what has just become due."""
     layout, now = one.world.layout, one.world.clock().now_ms

@@ -83,12 +83,12 @@ def test_what_is_kept_of_an_environment_holds_no_secret():
 
 def test_where_hosts_keep_their_settings_is_kept_for_runtimes_that_take_it():
     """What works from the shell that made the timers works from them."""
-    environ = {"CLAUDE_CONFIG_DIR": "/work/claude", "CODEX_HOME": "/work/codex", "CLAUDECODE": "1"}
+    environ = {"CLAUDE_CONFIG_DIR": "/opt/claude", "CODEX_HOME": "/opt/codex", "CLAUDECODE": "1"}
     kept = completed({"PATH": "/bin"}, recorded(environ), "/v")
     runtime = find_runtime("claude", {})
 
     given = child_environment(kept, runtime._replace(keep=("CLAUDE_CONFIG_DIR",)), "/h", "w-1")
-    assert given["CLAUDE_CONFIG_DIR"] == "/work/claude"
+    assert given["CLAUDE_CONFIG_DIR"] == "/opt/claude"
     assert "CODEX_HOME" not in given
     assert "CLAUDECODE" not in kept
 
