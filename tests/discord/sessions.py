@@ -75,9 +75,9 @@ class Mirrored:
             patch.setattr(spawning, "start_launcher", lambda *rest: None)
             return spawn(self.world, Order(prompt, self.host.worker, cwd="/tmp")).id
 
-    def child(self, name: str = "kid", purpose: str = "check the tests") -> str:
+    def child(self, name: str = "kid", purpose: str = "check the tests", pid: int = 0) -> str:
         """A child on record, as spawn leaves it, without its process."""
-        child = self.world.register(name)
+        child = self.world.register(name, pid)
         dispatch = self.world.send(child, purpose, kind="task-dispatch")
         book = registry.Registry(self.world.layout)
         parent = book.workers[self.host.worker]

@@ -606,3 +606,34 @@ def test_a_part_that_discord_refuses_for_good_holds_what_follows_and_is_told(one
     assert one.asked("create_message") == asked
     one.push(again=True)
     assert [text[0] for text in one.texts(kid)[-4:]] == ["1", "2", "3", "4"]
+
+
+def marks(one: Mirrored, kid: str) -> list[str]:
+    """The signs at vyane's own messages in the post of a child, oldest first."""
+    shown = [m for m in one.server.visible(one.thread(kid)) if m["by"] == "bot" and m["type"] == 0]
+    return [" ".join(m["reactions"]) for m in shown]
+
+
+def test_the_last_message_of_an_idle_child_has_a_mark_put_once(one: Mirrored) -> None:
+    kid = one.child(pid=os.getppid())
+    one.push()
+    first = marks(one, kid)
+    asked = one.asked("add_my_message_reaction")
+    one.push()
+    again = one.asked("add_my_message_reaction")
+    one.settle(kid, "done")
+    one.push()
+
+    assert (first, again - asked) == (["✅"], 0)
+    assert marks(one, kid) == ["✅", ""]
+    assert set(marks(one, one.host.worker)) == {""}
+
+
+def test_a_mark_that_may_not_be_put_holds_up_nothing(one: Mirrored) -> None:
+    one.server.act("deny", channel=one.server.forum.id, permission="ADD_REACTIONS")
+    kid = one.child(pid=os.getppid())
+    reports = [one.push(), one.push()]
+
+    assert marks(one, kid) == [""]
+    assert one.asked("add_my_message_reaction") == 1
+    assert [r["state"] for r in reports] == ["ok", "ok"]

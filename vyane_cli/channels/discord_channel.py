@@ -29,6 +29,7 @@ from vyane_cli.core.conversations import (
     Page,
     Part,
     Post,
+    Sign,
     Surroundings,
     Verdict,
 )
@@ -36,7 +37,7 @@ from vyane_cli.core.conversations import (
 RENAME_PATIENCE_MS = 2_000
 RENAME_EVERY_S = 300
 """Discord takes two new titles of a thread in ten minutes."""
-SEEN = "👀"
+SIGNS = {Sign.SEEN: "👀", Sign.DONE: "✅"}
 
 
 def _answered(method: Callable[..., Outcome]) -> Callable[..., Outcome]:
@@ -218,8 +219,10 @@ class DiscordChannel:
         return Outcome(Verdict.DONE, page=Page((), reading.render_cursor(known)))
 
     @_answered
-    def acknowledge(self, conversation: Conversation, message: str) -> Outcome:
-        """Two eyes at the message."""
-        path = f"/messages/{message}/reactions/{quote(SEEN)}/@me"
+    def acknowledge(
+        self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
+    ) -> Outcome:
+        """A reaction of our own."""
+        path = f"/messages/{message}/reactions/{quote(SIGNS[sign])}/@me"
         self._forum.ask(self._forum.request("PUT", conversation.id, path, "react", "react"))
         return Outcome(Verdict.DONE)

@@ -26,6 +26,7 @@ from vyane_cli.core.conversations import (
     Page,
     Part,
     Post,
+    Sign,
     Surroundings,
     Verdict,
 )
@@ -235,7 +236,9 @@ class FileChannel:
             return found
         return Outcome(Verdict.DONE, page=Page((), extend("", found[2].lines)[1]))
 
-    def acknowledge(self, conversation: Conversation, message: str) -> Outcome:
+    def acknowledge(
+        self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
+    ) -> Outcome:
         """There is no sign to put at a line: the answer is what shows."""
         return Outcome(Verdict.DONE)
 

@@ -50,6 +50,13 @@ class Capabilities(NamedTuple):
     """Least time between two changes of one title."""
 
 
+class Sign(StrEnum):
+    """What may be put at a message, where a channel has such a thing."""
+
+    SEEN = "seen"  # at a person's: it was taken in
+    DONE = "done"  # at our own last one: its session waits for new work
+
+
 class File(NamedTuple):
     """A text that goes beside a part, because it is too long to be read in place."""
 
@@ -233,8 +240,10 @@ class Channel(Protocol):
         """
         ...
 
-    def acknowledge(self, conversation: Conversation, message: str) -> Outcome:
-        """A sign at a person's message that it was taken in. Its loss is no loss."""
+    def acknowledge(
+        self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
+    ) -> Outcome:
+        """A sign at a message. Twice is once, and its loss is no loss."""
         ...
 
 

@@ -59,6 +59,8 @@ class ThreadState(NamedTuple):
     outbox: tuple[Item, ...] = ()
     last: str = ""
     """The newest post of our own that is known: a look begins behind it."""
+    signed: str = ""
+    """Our own post at which a sign says that the session waits."""
     heard: Mapping[str, Any] = {}
     """What of the open turn is still to be told: see `narration.Heard`."""
     slots: Mapping[str, Slot] = {}

@@ -8,7 +8,7 @@ was not kept, and hands on again what was; the keys see to it that nothing comes
 from typing import Any
 
 from vyane_cli.core.bindings import Binding
-from vyane_cli.core.conversations import Incoming, Outcome, Page, Post, Verdict
+from vyane_cli.core.conversations import Incoming, Outcome, Page, Post, Sign, Verdict
 from vyane_cli.core.mirroring import nonce_of
 from vyane_cli.core.mirrors import Fault, Item, remember
 from vyane_cli.core.narration import show
@@ -146,17 +146,7 @@ class _Listener:
             if heard.intent in (Intent.MESSAGE, Intent.COMMAND, Intent.NOTE):
                 self.report["taken"] += 1
                 touch(self.runtime, self.binding.id, forced=False)
-                self._acknowledge(one)
-
-    def _acknowledge(self, one: Incoming) -> None:
-        """A sign at the message. Its loss is no loss, and says nothing of the channel but OFF."""
-        run, what = self.run, f"sign {self.binding.generation}"
-        if not run.channel.capabilities.acknowledge or run.blocked or run.refused(what):
-            return
-        outcome = run.channel.acknowledge(self.binding.conversation, one.id)
-        run.note(what, outcome)
-        if outcome.verdict is Verdict.OFF:
-            run.learn(outcome)
+                self.run.sign(self.binding, one.id, Sign.SEEN)
 
     def _items(self, one: Incoming, answer: str) -> list[Item]:
         parts = self.run.channel.plan(Post(show(answer))) if answer else ()

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from vyane_cli.core.conversations import Channel, Outcome, Verdict
+from vyane_cli.core.bindings import Binding
+from vyane_cli.core.conversations import Channel, Outcome, Sign, Verdict
 from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.mirrors import ChannelState, Fault, fault_of, holds
 from vyane_cli.core.narration import Verbosity
@@ -140,6 +141,23 @@ class Run:
             fault = fault_of(outcome, self.runtime.clock().at)
             kept[what] = fault._replace(fingerprint=self.channel.fingerprint)
         self.keep(self.state._replace(refused=kept))
+
+    def sign(self, binding: Binding, message: str, sign: Sign) -> bool:
+        """Put a sign at a message; True unless it is worth another try.
+
+        Its loss is no loss, and says nothing of the channel but OFF.
+        """
+        what = f"sign {binding.generation}"
+        if not self.channel.capabilities.acknowledge:
+            return True
+        if self.blocked is not None or self.refused(what) is not None:
+            return False
+        outcome = self.channel.acknowledge(binding.conversation, message, sign)
+        self.keep_memory()
+        self.note(what, outcome)
+        if outcome.verdict is Verdict.OFF:
+            self.learn(outcome)
+        return outcome.verdict in (Verdict.DONE, Verdict.ABSENT)
 
     def note_only(self, living: Collection[str]) -> None:
         """Forget what was refused to those that are no more: of `open vs-…` the second word."""

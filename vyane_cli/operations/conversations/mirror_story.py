@@ -7,7 +7,7 @@ import hashlib
 
 from vyane_cli.core import bindings as core
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
-from vyane_cli.core.conversations import Conversation, Placement, Post
+from vyane_cli.core.conversations import Conversation, Placement, Post, Sign
 from vyane_cli.core.cursors import parse_cursor, render_cursor
 from vyane_cli.core.destinations import Mode, route
 from vyane_cli.core.events import EventKind
@@ -221,6 +221,15 @@ class Story:
                 self._put_slot("progress", nonce, text)
         thread.keep(thread.state._replace(outbox=thread.put(self.items)))
 
+    def _mark_last(self) -> None:
+        """A child that waits for new work has said its last: a sign stands there."""
+        thread, child = self.thread, self.worker is not None and self.worker.parent_worker_id
+        last = thread.state.last
+        if not child or self.status is not WorkerStatus.IDLE or last in ("", thread.state.signed):
+            return
+        if self.run.sign(self.binding, last, Sign.DONE):
+            thread.keep(thread.state._replace(signed=last))
+
     def _overview(self) -> None:
         """The children at work, in one post that is changed in place."""
         thread, texts = self.thread, self.run.texts
@@ -302,6 +311,7 @@ class Story:
         self._overview()
         if not thread.drain():
             return
+        self._mark_last()
         session = self.family.logical.get(binding.target_session)
         if session is None or binding.placement is Placement.CURRENT:
             done = True  # a conversation of the person's keeps its name and stays open
