@@ -13,6 +13,7 @@ from vyane_cli.core.rounds import MATRIX
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.operations.projects import wake as rounds
 from vyane_cli.operations.projects.feedback import ASKS
 from vyane_cli.operations.projects.need_user import ask_person
 from vyane_cli.operations.projects.schedule import set_status
@@ -822,3 +823,19 @@ def test_a_round_advances_no_notice(stage):
 
     assert stage.cell() == "C/only-blocked-is-left"
     assert not [name for name in project_bytes(stage) if "notice" in name or "deliver" in name]
+
+
+def test_while_a_round_shows_what_happened_another_may_begin(stage, monkeypatch):
+    """A channel that is slow to answer holds up no round but its own."""
+    seen: list[str] = []
+
+    def show(runtime) -> int:
+        if not seen:
+            seen.append("")
+            seen[0] = str(stage.wake("B").verdict.cell)
+        return 0
+
+    monkeypatch.setattr(rounds, "show_all", show)
+    stage.wake("A")
+
+    assert seen[0] not in ("", "skip")

@@ -108,9 +108,11 @@ def wake(runtime: "Runtime", project: Project, schedule: str, *, dry_run: bool) 
         made = made._replace(seen=with_lock(made.seen, path, Lock.HELD))
         return made._replace(verdict=decide_round(made.seen.inputs))
     try:
-        return _alone(runtime, project, made._replace(seen=with_lock(made.seen, path, Lock.OURS)))
+        made = _alone(runtime, project, made._replace(seen=with_lock(made.seen, path, Lock.OURS)))
     finally:
         locks.give_back(lock)
+    show_all(runtime)  # it takes its time, and no round has to wait for it
+    return made
 
 
 def _is_locked(path: str) -> bool:
@@ -142,7 +144,6 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
     _note(runtime, project, made)
     call_for_each(runtime)
     nudge_all(runtime)
-    show_all(runtime)
     return made
 
 
