@@ -154,7 +154,7 @@ class Out:
         for fd, data in ((1, out), (2, err)):
             while data:
                 data = data[os.write(fd, data) :]
-        self.shown = True
+        self.shown = self.shown or not reply._replace(watch=()).empty  # a watch is no delivery
         self.woke = bool(reply.wake)
 
 

@@ -485,6 +485,44 @@ def test_a_turn_whose_events_missed_the_lock_is_told_in_order(busy):
     assert not os.listdir(busy.world.layout.spool(busy.logical))
 
 
+@pytest.mark.parametrize("held", [locks.Kind.REGISTRY, locks.Kind.INBOX])
+def test_a_start_that_missed_its_locks_is_watched_all_the_same(host, held):
+    """The host asks for it once: without it the session could not be woken until `/clear`."""
+    one, key = host(), ""
+    if held is locks.Kind.INBOX:
+        one.start()
+        key = one.worker
+    with stopped_holder(one.home, (held, key)):
+        ran = one.hook("SessionStart-startup-interactive", source="resume")
+
+    assert ran.status == 0
+    said = json.loads(ran.out)["hookSpecificOutput"]
+    assert said == {
+        "hookEventName": "SessionStart",
+        "watchPaths": [one.world.layout.wake(one.session)],
+    }
+    assert os.path.exists(one.world.layout.wake(one.session))
+
+
+def test_a_start_on_a_damaged_timeline_is_watched_all_the_same(busy):
+    Path(busy.world.layout.timeline(busy.logical)).write_bytes(b"nothing\n")
+
+    ran = busy.hook("SessionStart-startup-interactive", source="resume")
+
+    assert json.loads(ran.out)["hookSpecificOutput"]["watchPaths"]
+
+
+def test_an_unattended_start_that_missed_its_locks_says_nothing(host):
+    one = host()
+    with stopped_holder(one.home, (locks.Kind.REGISTRY, "")):
+        ran = one.hook(
+            "SessionStart-startup-interactive",
+            popen={"env": {**one.environ(), "CLAUDE_CODE_SESSION_ATTENDED": "0"}},
+        )
+
+    assert (ran.status, ran.out) == (0, b"")
+
+
 def test_a_stopped_holder_of_another_inbox_does_not_stall_a_hook(host):
     """The bounce of an expired message is not worth more than the hook's budget: it comes later."""
     one, other = host(), host(cwd="/tmp/elsewhere")

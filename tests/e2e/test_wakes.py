@@ -1,5 +1,6 @@
 """What may come between a message and the wake of an idle session does not."""
 
+import fcntl
 import threading
 import time
 
@@ -63,6 +64,24 @@ def test_a_session_still_wakes_after_a_change_of_folder(world: World) -> None:
 
         assert bob.request_with(MAIL).count(MAIL) == 1
         assert bob.last_request().count(MAIL) == 1
+
+
+def test_a_session_whose_start_missed_its_locks_still_wakes(world: World) -> None:
+    """The host asks at the start alone what to watch, so the answer needs no lock."""
+    bob = world.lab.client("bob")
+    wakes, lock = world.home / "wake", world.home / "locks" / "1-registry-00.lock"
+    lock.parent.mkdir(mode=0o700, exist_ok=True)
+    with lock.open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with bob.tui() as tui:
+            wait_until(lambda: wakes.is_dir() and any(wakes.iterdir()), "the watch")
+            assert not world.workers()
+            held.close()
+            name = world.greet(bob, tui)
+            bob.script(turn("Read."))
+            world.send(name, MAIL, *HUMAN)
+
+            assert bob.request_with(MAIL).count(MAIL) == 1
 
 
 def test_a_session_still_wakes_after_it_was_compacted(world: World) -> None:

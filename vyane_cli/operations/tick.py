@@ -55,14 +55,17 @@ def tick(
     """
     if call.event in (Event.OTHER, Event.SUBAGENT) or not call.session:
         return None
-    session = ensure_session(runtime, call, host.WORKER_TYPE, deadline)
-    if session is None or not _owns(runtime, session, call):
-        return None
-    desk = Desk(runtime, session, call, host, deadline, guard=guard, rerun=rerun)
+    desk = None
     try:
+        session = ensure_session(runtime, call, host.WORKER_TYPE, deadline)
+        if session is None or not _owns(runtime, session, call):
+            return None
+        desk = Desk(runtime, session, call, host, deadline, guard=guard, rerun=rerun)
         plan = desk.claim()
-    except CorruptStateError as error:
-        desk.note_damage(error)
+    except VyaneError as error:
+        _watch_anyway(runtime, call, show)
+        if desk is not None and isinstance(error, CorruptStateError):
+            desk.note_damage(error)
         raise
     shown = True
     if not plan.reply.empty:
@@ -73,6 +76,16 @@ def tick(
     if plan.showing is not None:
         desk.settle(plan.showing, shown=shown)
     return _afterwards(desk, plan)
+
+
+def _watch_anyway(runtime: "Runtime", call: HookCall, show: "Show") -> None:
+    """A start that failed is not asked again for what to watch: say it, or nothing wakes it."""
+    if call.event is not Event.SESSION_START or call.rewake or not call.attended:
+        return
+    try:
+        show(Reply(call.name, watch=(markers.watched(runtime.layout, call.session),)))
+    except (OSError, VyaneError):
+        return  # the failure itself is what is told
 
 
 def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
