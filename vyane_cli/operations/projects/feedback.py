@@ -16,7 +16,7 @@ from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
-from vyane_cli.operations.projects.readings import Seen
+from vyane_cli.operations.projects.readings import Seen, located
 from vyane_cli.operations.storing import is_stored, store, target_of
 from vyane_cli.store import journal, registry, templates
 
@@ -29,7 +29,7 @@ OVER = "over"
 
 ASKS: Mapping[str, str] = {
     "schedule-unreadable": "mend that file by hand; without it A and B run every 30 minutes",
-    "unreadable": "mend by hand what is named here: nothing writes it until then",
+    "unreadable": "mend by hand, or put back, what is named here: nothing writes it until then",
     "main-not-declared": "`vyane project edit {project} --main WORKER`",
     "main-ended": "`vyane project edit {project} --main WORKER`, with one that has not ended",
     "executing-unknown": "see by `vyane workers` whether it works; `vyane cancel NAME` ends one",
@@ -95,14 +95,9 @@ def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
         "executing-unknown": ("executing",),
     }.get(verdict.reason)
     if names is not None:
-        return tuple(_at(one.file, one.detail) for one in seen.readings if one.name in names)
+        return tuple(located(one.file, one.detail) for one in seen.readings if one.name in names)
     silent = [one for one in seen.judgement.evidence if one.says is Says.NOTHING]
-    return tuple(_at(one.path, one.detail) for one in silent)
-
-
-def _at(path: str, detail: str) -> str:
-    """What is wrong, and where: an error names its file by itself."""
-    return detail if detail.startswith(path) else f"{path}: {detail}"
+    return tuple(located(one.path, one.detail) for one in silent)
 
 
 def _history(runtime: "Runtime", project: Project) -> list[dict[str, Any]]:

@@ -163,5 +163,10 @@ def _main(runtime: "Runtime", project: Project) -> tuple[Worker | None, Reading]
     return worker, Reading("main", path, Main.DECLARED, worker.name)
 
 
+def located(path: str, detail: str) -> str:
+    """What is wrong, and where: an error names its file by itself."""
+    return detail if detail.startswith(path) else f"{path}: {detail}"
+
+
 def _faults(books: Books) -> str:
-    return "; ".join(f"{one.path}: {one.detail}" for one in books.readings if not one.read)
+    return "; ".join(located(one.path, one.detail) for one in books.readings if not one.read)
