@@ -15,8 +15,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from vyane_cli import __version__
 from vyane_cli.commands import streams
+from vyane_cli.commands.given import refuse_empty
 from vyane_cli.commands.state import State
-from vyane_cli.errors import ExitCode, InvalidInputError, OutputError, VyaneError
+from vyane_cli.errors import ExitCode, InvalidInputError, OutputError, VyaneError, shortened
 from vyane_cli.render import machine
 from vyane_cli.runtime import accelerate
 
@@ -100,7 +101,9 @@ class LazyGroup(TyperGroup):
             command = cast("TyperCommand", typer.main.get_command(lone))
         command.name = cmd_name
         command.rich_help_panel = verb.panel
-        return command
+        if isinstance(command, TyperGroup) and ctx.params.get("as_json"):
+            command.no_args_is_help = False  # help is no JSON: an error is
+        return cast("TyperCommand | TyperGroup", refuse_empty(command))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command of the first word; an unknown one names the nearest."""
@@ -198,7 +201,7 @@ def run(words: list[str]) -> int:
 
 def _run(words: list[str], as_json: bool) -> int:
     try:
-        command = typer.main.get_command(app)
+        command = refuse_empty(typer.main.get_command(app))
         result: Any = command.main(args=words, prog_name="vyane", standalone_mode=False)
         return int(result) if isinstance(result, int) else ExitCode.DONE
     except VyaneError as error:
@@ -210,7 +213,8 @@ def _run(words: list[str], as_json: bool) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":  # Typer has printed its help by now
             return ExitCode.INVALID_INPUT
         hint = f"see `{context.command_path if context else 'vyane'} --help`"
-        return complain(as_json, "usage", error.format_message(), hint, ExitCode.INVALID_INPUT)
+        message = shortened(error.format_message(), 300)
+        return complain(as_json, "usage", message, hint, ExitCode.INVALID_INPUT)
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:  # `vyane inbox | head`: nobody reads our output, and that is no error

@@ -22,6 +22,11 @@ EXIT_CODES = {name.lower(): code for name, code in vars(ExitCode).items() if nam
 """Every exit code by its name."""
 
 
+def shortened(text: str, limit: int = 80) -> str:
+    """What somebody typed, as an error says it: an argument may be 100,000 characters long."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
 class VyaneError(Exception):
     """An error with an exit code, a stable slug for programs, and a hint for people."""
 
@@ -46,10 +51,12 @@ class InvalidInputError(VyaneError):
     def __init__(
         self, field: str, value: object, expected: str, *, hint: str = "", slug: str = ""
     ) -> None:
-        shown = value if isinstance(value, str) else repr(value)
-        shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        super().__init__(f"{field}: {shown!r} is not {expected}", hint=hint, slug=slug)
-        self.field, self.value = field, value
+        text = value if isinstance(value, str) else repr(value)
+        said = f"{field}: {shortened(text)!r}"
+        if value in ("", None) and expected.startswith("given"):
+            said = field
+        super().__init__(f"{said} is not {expected}", hint=hint, slug=slug)
+        self.field, self.value, self.expected = field, value, expected
 
 
 class NotFoundError(VyaneError):
@@ -60,7 +67,7 @@ class NotFoundError(VyaneError):
     def __init__(self, what: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
         if nearest and not hint:
             hint = "did you mean " + " or ".join(nearest) + "?"
-        super().__init__(f"there is no {what} {name!r}", hint=hint)
+        super().__init__(f"there is no {what} {shortened(name)!r}", hint=hint)
         self.name, self.nearest = name, nearest
 
 
@@ -108,7 +115,8 @@ class StorageError(VyaneError):
 
     def __init__(self, path: str, error: OSError) -> None:
         reason = (error.strerror or str(error)).lower()
-        super().__init__(f"{path}: {reason}", hint=_STORAGE_HINTS.get(error.errno or 0, ""))
+        hint = _STORAGE_HINTS.get(error.errno or 0, "")
+        super().__init__(f"{shortened(path, 300)}: {reason}", hint=hint)
         self.path, self.errno = path, error.errno
 
 

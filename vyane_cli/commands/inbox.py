@@ -6,11 +6,12 @@ import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.core.messages import Kind, Status
+from vyane_cli.core.messages import FromKind, Kind, Status
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.inboxes import list_messages
-from vyane_cli.render.human import Screen, ago
+from vyane_cli.render.human import Screen, ago, safe
+from vyane_cli.runtime import Runtime
 
 
 def command(
@@ -32,7 +33,9 @@ def command(
     _check("kind", kind, tuple(Kind))
     _check("status", status, tuple(Status))
     runtime = state.runtime
-    who = who or session or whoami(runtime).id
+    if who and session:
+        raise InvalidInputError("session", session, "given beside WHO: one of the two")
+    who = who or session or _own(runtime)
     since_s = runtime.clock().at - parse_duration_s("since", since) if since else None
     rows = list_messages(
         runtime,
@@ -47,7 +50,7 @@ def command(
     def human(screen: Screen) -> None:
         if not rows:
             more = "" if everything else "; --all shows settled ones"
-            screen.say(f"nothing waits for {who}{more}", "dim")
+            screen.say(f"nothing waits for {safe(who)}{more}", "dim")
             return
         screen.table(
             ("id", "age", "from", "kind", "lane", "status", "summary"),
@@ -66,6 +69,14 @@ def command(
         )
 
     state.show(rows, human)
+
+
+def _own(runtime: Runtime) -> str:
+    speaker = whoami(runtime)
+    if speaker.kind is not FromKind.WORKER:
+        hint = "outside of a session name one: `vyane workers`"
+        raise InvalidInputError("who", "", "given", hint=hint)
+    return speaker.id
 
 
 def _mark(row: dict[str, Any]) -> str:

@@ -21,7 +21,9 @@ app = typer.Typer(
 @app.callback()
 def listing(
     context: typer.Context,
-    session: Annotated[str, typer.Option(help="Only those of a logical session, vs-….")] = "",
+    session: Annotated[
+        str, typer.Option(help="Only of a logical session: vs-…, or a worker's.")
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Ended ones too.")] = False,
 ) -> None:
     """List the workers: who is there, and what each does."""
@@ -70,7 +72,9 @@ def shorten(path: str) -> str:
 @app.command("list")
 def list_command(
     context: typer.Context,
-    session: Annotated[str, typer.Option(help="Only those of a logical session, vs-….")] = "",
+    session: Annotated[
+        str, typer.Option(help="Only of a logical session: vs-…, or a worker's.")
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Ended ones too.")] = False,
 ) -> None:
     """List the workers."""

@@ -19,6 +19,7 @@ from vyane_cli.errors import ConflictError, InvalidInputError
 DEFAULT_ACCOUNT = "default"
 TOUCH_EVERY_S = 15.0
 """A touch by activity is kept at most so often; one that a person asks for always."""
+REASON_MAX = 500
 LATEST = 253_402_300_799.0
 """The last second of the year 9999: no deadline is later."""
 METADATA_MAX = 50

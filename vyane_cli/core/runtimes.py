@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from vyane_cli.core.values import NamedTuple
-from vyane_cli.errors import InvalidInputError
+from vyane_cli.errors import InvalidInputError, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def find_runtime(name: str, configured: Mapping[str, ChildRuntime]) -> ChildRunt
     """The runtime of this name; InvalidInputError lists those there are."""
     known = {**BUILT_IN, **configured}
     if name not in known:
-        hint = f"known: {', '.join(sorted(known))}; add one as [runtimes.{name}] to config.toml"
+        table = f"[runtimes.{shortened(name)}]"
+        hint = f"known: {', '.join(sorted(known))}; add one as {table} to config.toml"
         raise InvalidInputError("runtime", name, "a runtime", hint=hint, slug="unknown_runtime")
     return known[name]
 

@@ -7,8 +7,8 @@ from vyane_cli.core.bindings import place_of
 from vyane_cli.core.liveness import Evidence, Liveness, decide_liveness
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.turns import OpenTurn
-from vyane_cli.core.workers import Worker, WorkerStatus, render_worker, shown_status
-from vyane_cli.errors import CorruptStateError
+from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, render_worker, shown_status
+from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.operations.boxes import waiting
 from vyane_cli.operations.resume import may_resume
 from vyane_cli.store import bindings as book
@@ -134,9 +134,17 @@ def _thread_of(runtime: "Runtime", session: str) -> str | None:
 def list_workers(
     runtime: "Runtime", *, session: str = "", everything: bool = False
 ) -> list[dict[str, Any]]:
-    """All workers that are not final, or all; of one logical session if it is named."""
+    """All workers that are not final, or all; of one logical session if it, or a worker, is named.
+
+    NotFoundError names the nearest workers.
+    """
     found = []
-    for worker in registry.Registry(runtime.layout).listing():
+    workers = registry.Registry(runtime.layout).listing()
+    if session and not session.startswith("vs-"):
+        session = find_worker(session, workers).logical_session_id
+    elif session and registry.load_logical_session(runtime.layout, session) is None:
+        raise NotFoundError("logical session", session)
+    for worker in workers:
         if session and worker.logical_session_id != session:
             continue
         if worker.final and not everything:

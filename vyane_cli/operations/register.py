@@ -265,6 +265,9 @@ def register_worker(
     its name is not handed to a stranger in silence.
     """
     check_name(name)
+    if not is_safe_id(worker_type):
+        form = "a word of 1 to 128 of A-Z, a-z, 0-9, _ and -"
+        raise InvalidInputError("type", worker_type, form)
     process = processes.identify(pid) if pid else None
     if pid and process is None:
         raise NotFoundError("process", str(pid))

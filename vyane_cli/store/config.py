@@ -25,10 +25,7 @@ def load(layout: Layout, channels: "Callable[[], ChannelKeys] | None" = None) ->
         ) from None
     except InvalidInputError as error:
         raise InvalidInputError(
-            f"{layout.config}: {error.field}",
-            error.value,
-            "valid: " + error.message,
-            hint=error.hint,
+            f"{layout.config}: {error.field}", error.value, error.expected, hint=error.hint
         ) from None
 
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 KILL_AFTER_S = 5.0
 LOOK_EVERY_S = 0.1
 WAIT_MAX_S = 3600.0
+REASON_MAX = 2000
 
 
 class Cancelled(NamedTuple):
@@ -94,6 +95,8 @@ def cancel(
         raise InvalidInputError("operation", operation, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
     if not 0 <= wait_s <= WAIT_MAX_S:
         raise InvalidInputError("wait", wait_s, "between 0 and an hour")
+    if len(reason) > REASON_MAX:
+        raise InvalidInputError("reason", reason, f"at most {REASON_MAX} characters")
     speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
     workers = registry.Registry(runtime.layout)
     root = find_worker(who, workers.listing())

@@ -11,9 +11,10 @@ from vyane_cli.core import bindings as core
 from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind, Windows
 from vyane_cli.core.conversations import Conversation, Placement
 from vyane_cli.core.events import EventKind
+from vyane_cli.core.ids import is_logical_session_id
 from vyane_cli.core.sessions import LogicalSession
 from vyane_cli.core.turns import Clock
-from vyane_cli.core.workers import Worker, find_worker
+from vyane_cli.core.workers import Worker, find_worker, nearest_names
 from vyane_cli.errors import (
     ConflictError,
     InvalidInputError,
@@ -235,10 +236,16 @@ def list_bindings(
 
 
 def exact_key(runtime: "Runtime", text: str) -> str:
-    """The key that a whole vs-id, worker id or worker name stands for; itself for any other."""
-    for worker in registry.Registry(runtime.layout).listing():
+    """The key that a whole vs-id, worker id or worker name stands for. A session may be gone.
+
+    NotFoundError names the nearest workers.
+    """
+    workers = registry.Registry(runtime.layout).listing()
+    for worker in workers:
         if text in (worker.id, worker.name):
             return worker.logical_session_id
+    if not is_logical_session_id(text):
+        raise NotFoundError("session", text, nearest_names(text, [one.name for one in workers]))
     return text
 
 
@@ -292,6 +299,8 @@ def unbind(
         raise InvalidInputError("id", "", "given", hint="--id BINDING or --session SESSION")
     if not reason.strip():
         raise InvalidInputError("reason", reason, "given: why is it unbound?")
+    if len(reason) > core.REASON_MAX:
+        raise InvalidInputError("reason", reason, f"at most {core.REASON_MAX} characters")
     found = list(book.load(runtime.layout).values())
     if binding_id:
         chosen = [_one({one.id: one for one in found}, binding_id)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from vyane_cli.core.config import CHANNEL_KEYS
 from vyane_cli.core.conversations import Adapter, Capabilities, Channel, Placement, Surroundings
-from vyane_cli.errors import RefusedError
+from vyane_cli.errors import RefusedError, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def open_channel(
         raise RefusedError(
             f"the channel {name} has no settings for the account {account!r}",
             slug="adapter_unavailable",
-            hint=f"add a table [channels.{name}] to config.toml",
+            hint=f"add a table [channels.{shortened(name)}] to config.toml",
         )
     budget = float(runtime.config["mirror.budget_s"]) if budget_s is None else budget_s
     now_ms = runtime.clock().now_ms

@@ -13,7 +13,7 @@ from vyane_cli.core.conversations import Channel, Outcome, Sign, Verdict
 from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.mirrors import ChannelState, Fault, fault_of, holds
 from vyane_cli.core.narration import Verbosity
-from vyane_cli.errors import NotFoundError, VyaneError
+from vyane_cli.errors import NotFoundError, VyaneError, shortened
 from vyane_cli.operations.conversations.channels import configured, open_channel, settings_of
 from vyane_cli.store import mirrors
 from vyane_cli.store.locks import Deadline, Kind
@@ -33,7 +33,9 @@ def each_channel(
     """
     names = configured(runtime)
     if only and only not in names:
-        raise NotFoundError("channel", only, hint=f"add [channels.{only}] to config.toml")
+        raise NotFoundError(
+            "channel", only, hint=f"add [channels.{shortened(only)}] to config.toml"
+        )
     chosen = [only] if only else names
     reports = []
     for name in chosen:

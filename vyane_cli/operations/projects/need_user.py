@@ -27,6 +27,8 @@ def ask_person(
     for field, text in (("reason", why), ("ask", ask)):
         if not text.strip() or len(text) > TEXT_MAX:
             raise InvalidInputError(field, text, f"a sentence of 1 to {TEXT_MAX} characters")
+    if len(who) > TEXT_MAX:
+        raise InvalidInputError("who", who, f"at most {TEXT_MAX} characters")
     try:
         project = project or select_project(runtime).name
     except NotFoundError:

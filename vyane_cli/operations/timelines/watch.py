@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from vyane_cli.core.cursors import Cursor, parse_cursor, render_cursor
 from vyane_cli.core.events import Category, EventKind, check_kind
-from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.ids import is_safe_id, is_ulid
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.timelines.select import Found, find_timeline
 from vyane_cli.store import consumers
@@ -118,6 +118,8 @@ def check_watch(
         raise InvalidInputError(
             "category", category, "one of " + ", ".join(Category), slug="unknown_category"
         )
+    if turn and not (turn.isdecimal() or is_ulid(turn)):
+        raise InvalidInputError("turn", turn, "the id of a turn, or its number")
     return Watch(
         Mode(modes[0]) if modes else Mode.FOLLOW,
         parse_cursor(after) if after else None,
