@@ -67,7 +67,7 @@ class NotFoundError(VyaneError):
     def __init__(self, what: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
         if nearest and not hint:
             hint = "did you mean " + " or ".join(nearest) + "?"
-        super().__init__(f"there is no {what} {shortened(name)!r}", hint=hint)
+        super().__init__(f"there is no {what} {shortened(name, 300)!r}", hint=hint)
         self.name, self.nearest = name, nearest
 
 

@@ -127,6 +127,26 @@ def test_a_demo_whose_terminal_is_closed_leaves_nothing(scratch, tmp_path):
     assert list(scratch.iterdir()) == []
 
 
+def test_a_demo_that_is_interrupted_ends_without_a_word(scratch, tmp_path):
+    """Ctrl-C reaches every process of the terminal, those that play a session too."""
+    environ = {**os.environ, "TMPDIR": str(scratch), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "vyane_cli", "demo"]
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(
+        command, env=environ, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    with running as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while not process.stdout.readline().startswith(b"3  "):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr.read() == b""
+
+    assert process.returncode == 130
+    assert list(scratch.iterdir()) == []
+
+
 def test_the_hosts_own_variables_do_not_reach_the_stage(scratch, monkeypatch):
     """The demo may be run by an agent, in a session of its own."""
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "outer")

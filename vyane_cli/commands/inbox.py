@@ -11,6 +11,7 @@ from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.inboxes import list_messages
 from vyane_cli.render.human import Screen, ago, safe
+from vyane_cli.render.story import short
 from vyane_cli.runtime import Runtime
 
 
@@ -56,7 +57,7 @@ def command(
             ("id", "age", "from", "kind", "lane", "status", "summary"),
             [
                 (
-                    row["id"],
+                    short(row["id"]) if screen.narrow else row["id"],
                     ago(row["ts"]).removesuffix(" ago"),
                     row["from_name"],
                     row["kind"],

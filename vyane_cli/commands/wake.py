@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
+from vyane_cli.commands.workers import shorten
 from vyane_cli.operations.projects.dispatch import NOTHING
 from vyane_cli.operations.projects.projects import project_of_round
 from vyane_cli.operations.projects.wake import Round, wake
@@ -53,7 +54,7 @@ def show(screen: Screen, made: Round) -> None:
         screen.say(f"  left: {safe(one['what'])}: {safe(one['message'])}", "red")
     screen.table(
         ("reading", "value", "detail", "file"),
-        [(one.name, one.value, one.detail, one.file) for one in made.seen.readings],
+        [(one.name, one.value, one.detail, shorten(one.file)) for one in made.seen.readings],
     )
 
 

@@ -30,6 +30,8 @@ STYLES = {
 """The colour of a word, wherever it stands as a cell."""
 
 PLAIN_WIDTH = 240
+TYPED_MAX = 26
+"""The length of a message's id: what is longer is a text and may take several lines."""
 
 
 def safe(text: object) -> str:
@@ -91,25 +93,31 @@ class Screen:
         """A heading above what follows."""
         self.say(text, "bold")
 
-    def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, last_wraps: bool = True
-    ) -> None:
-        """A table without lines; a cell that has a colour of its own gets it."""
+    @property
+    def narrow(self) -> bool:
+        """Whether this is a terminal of less than 100 columns."""
+        return self.terminal and self.console.width < 100
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """A table without lines; a cell that has a colour of its own gets it.
+
+        Where it is too wide for the terminal, titles and the last column give way: what somebody
+        has to type, such as an id, is never cut for them.
+        """
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(columns))
-        rows = list(rows)
-        width = max((len(row) for row in rows), default=len(columns))
+        cells = [[cell(value) for value in row] for row in rows]
+        width = max((len(row) for row in cells), default=len(columns))
         for position in range(width):
             name = columns[position] if position < len(columns) else ""
-            final = position == width - 1
-            table.add_column(
-                name,
-                no_wrap=not (final and last_wraps),
-                overflow="fold" if final and last_wraps else "ellipsis",
+            longest = max(
+                (len(row) > position and row[position].cell_len for row in cells), default=0
             )
-        for row in rows:
-            table.add_row(*(cell(value) for value in row))
+            wraps = position == width - 1 or longest > TYPED_MAX
+            table.add_column(name, no_wrap=not wraps, overflow="fold" if wraps else "ellipsis")
+        for row in cells:
+            table.add_row(*row)
         if self.terminal:
             self.console.print(table)
         else:

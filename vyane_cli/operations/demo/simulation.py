@@ -110,8 +110,9 @@ class Stage:
         return Session(self, folder)
 
     def process(self) -> "subprocess.Popen[bytes]":
-        """A process that does nothing but be there, for as long as we are."""
-        command = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"]
+        """A process that does nothing but be there, for as long as we are. Ctrl-C is for us."""
+        waits = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.stdin.read()"
+        command = [sys.executable, "-I", "-S", "-c", waits]
         started = subprocess.Popen(command, stdin=subprocess.PIPE)
         self._processes.append(started)
         return started

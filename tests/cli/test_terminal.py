@@ -1,0 +1,83 @@
+"""What a person sees on a narrow terminal: an id that has to be typed is never cut."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from tests.simulated import vyane
+
+LONG = "api-main / find-every-caller-of-orders-total"
+TITLE = "a title of a task that says what is to be done in more words than fit on one line"
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A worker with a long name and a message, and a project with a long task."""
+    for words in (
+        ("workers", "register", LONG),
+        ("project", "create", "shop", "--dir", str(tmp_path)),
+        ("task", "add", TITLE, "--project", "shop"),
+    ):
+        assert vyane(tmp_path, *words).status == 0
+    return tmp_path
+
+
+def seen(home, *words: str, columns: int = 80) -> list[str]:
+    """The lines of a command on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environ = {
+        "PATH": os.environ["PATH"],
+        "VYANE_HOME": str(home),
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+    }
+    running = subprocess.Popen(
+        [sys.executable, "-m", "vyane_cli", *words], stdout=theirs, stderr=theirs, env=environ
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while data := os.read(ours, 65536):
+            shown += data
+    except OSError:  # Linux: the other end is closed
+        pass
+    os.close(ours)
+    assert running.wait(30) == 0, shown
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+
+
+def test_a_long_title_gives_way_and_the_id_does_not(home):
+    lines = seen(home, "task", "list", "--project", "shop")
+
+    assert lines[0].split() == ["id", "is", "line", "title", "note"]
+    assert lines[1].startswith("T1  pending ")
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+
+
+def test_a_long_name_gives_way_and_the_id_does_not(home):
+    worker = vyane(home, "workers", "--json").document[0]["id"]
+    lines = seen(home, "workers")
+
+    assert any(worker in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_narrow_inbox_shows_the_end_of_an_id_which_any_command_takes(home):
+    assert vyane(home, "send", LONG, "please look at the tax rules").status == 0
+    lines = seen(home, "inbox", LONG)
+    message = vyane(home, "inbox", LONG, "--json").document[0]["id"]
+
+    assert lines[0].split()[-1] == "summary"
+    assert lines[1].split()[0] == message[-8:]
+    assert vyane(home, "show", message[-8:]).status == 0
+    wide = seen(home, "inbox", LONG, columns=120)
+    assert wide[1].split()[0] == message
