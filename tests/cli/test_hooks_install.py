@@ -11,6 +11,7 @@ import pytest
 
 from vyane_cli.errors import InvalidInputError, StorageError
 from vyane_cli.hosts import claude_settings
+from vyane_cli.operations import guard as guards
 from vyane_cli.operations import hooks
 from vyane_cli.operations.hooks import Scope, State
 from vyane_cli.runtime import Runtime
@@ -325,25 +326,27 @@ def test_status_tells_for_each_scope_what_is_installed(project, tmp_path) -> Non
 def test_status_runs_the_guard_and_says_what_is_wrong_with_it(project, tmp_path, monkeypatch):
     runtime = Runtime(str(tmp_path / "vyane"))
     guard = Path(runtime.layout.guard)
-    assert not hooks.guard_status(runtime).present
+    assert not guards.guard_status(runtime).present
 
     install(runtime, tmp_path / "claude" / "settings.json")
     status = hooks.status(runtime, claude_settings, str(project))
-    assert status.guard == hooks.GuardStatus(str(guard), True, True, True, hooks.PROTOCOL, True, "")
+    assert status.guard == guards.GuardStatus(
+        str(guard), True, True, True, guards.PROTOCOL, True, ""
+    )
     assert status.live
 
-    guard.write_text(guard.read_text().replace(f"guard {hooks.PROTOCOL} ready", "guard 99 ready"))
-    seen = hooks.guard_status(runtime)
+    guard.write_text(guard.read_text().replace(f"guard {guards.PROTOCOL} ready", "guard 99 ready"))
+    seen = guards.guard_status(runtime)
     assert (seen.current, seen.protocol, seen.works) == (False, 99, False)
 
     guard.write_text(guard.read_text().replace(sys.executable, "/nowhere/python"))
-    seen = hooks.guard_status(runtime)
+    seen = guards.guard_status(runtime)
     assert (seen.protocol, seen.works) == (None, False)
     assert seen.detail
 
     guard.chmod(0o600)
     if not os.access(guard, os.X_OK):
-        assert not hooks.guard_status(runtime).executable
+        assert not guards.guard_status(runtime).executable
 
 
 def test_status_names_an_interpreter_that_does_not_find_vyane(runtime, settings, tmp_path) -> None:
@@ -353,7 +356,7 @@ def test_status_names_an_interpreter_that_does_not_find_vyane(runtime, settings,
     (package,) = [line for line in text.splitlines() if line.startswith("package=")]
     guard.write_text(text.replace(package, f"package='{tmp_path}'"))
 
-    assert "No module named 'vyane_cli'" in hooks.guard_status(runtime).detail
+    assert "No module named 'vyane_cli'" in guards.guard_status(runtime).detail
 
 
 def test_status_writes_nothing(project, tmp_path) -> None:

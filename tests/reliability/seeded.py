@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vyane_cli.operations import tick as ticking
+from vyane_cli.operations.desk import Desk
 from vyane_cli.store import files, inbox, journal, locks, reading, timeline
 
 Patch = tuple[Any, str, Any]
@@ -116,7 +116,7 @@ def cursor_by_time() -> list[Patch]:
 
 def mark_read_before_print() -> list[Patch]:
     """`delivered` is recorded with the claim, and the output comes after it."""
-    claim, settle = ticking.Desk.claim, ticking.Desk.settle
+    claim, settle = Desk.claim, Desk.settle
 
     def early(self: Any) -> Any:
         plan = claim(self)
@@ -127,7 +127,7 @@ def mark_read_before_print() -> list[Patch]:
     def nothing(self: Any, showing: Any, *, shown: bool) -> None:
         return None
 
-    return [(ticking.Desk, "claim", early), (ticking.Desk, "settle", nothing)]
+    return [(Desk, "claim", early), (Desk, "settle", nothing)]
 
 
 FAULTS: dict[str, Callable[[], list[Patch]]] = {

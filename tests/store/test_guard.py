@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from vyane_cli.operations import hooks
+from vyane_cli.operations.guard import install_guard
 from vyane_cli.runtime import Runtime
 from vyane_cli.store.templates import data_folder
 
@@ -104,7 +104,7 @@ def make(tmp_path: Path, monkeypatch, root: Path, shell: list[str], python: str 
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", python or str(fake))
     runtime = Runtime(str(root))
-    hooks.install_guard(runtime)
+    install_guard(runtime)
     calls = tmp_path / "calls"
     calls.mkdir(exist_ok=True)
     return Guard(shell, Path(runtime.layout.guard), root, calls)

@@ -10,6 +10,7 @@ from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.workers import shorten
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations import hooks
+from vyane_cli.operations.guard import install_guard
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.setup.init import initialise
 from vyane_cli.render.human import Screen
@@ -54,7 +55,7 @@ def install_command(
     if not dry_run:
         initialise(runtime)
     if plugin:
-        changed = hooks.install_guard(runtime, dry_run=dry_run)
+        changed = install_guard(runtime, dry_run=dry_run)
         guard = runtime.layout.guard
         words = "written" if changed else "up to date"
         state.show(

@@ -5,9 +5,9 @@ from typing import Any
 from vyane_cli.core.calls import HookCall
 from vyane_cli.core.gating import Verdict
 from vyane_cli.errors import CorruptStateError, NotFoundError
+from vyane_cli.operations.desk import Desk
 from vyane_cli.operations.news import look_for_news
 from vyane_cli.operations.supervise import MOMENTS, project_of
-from vyane_cli.operations.tick import Desk
 from vyane_cli.store import locks, registry
 
 TYPE_CHECKING = False

@@ -5,9 +5,9 @@ from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
+from vyane_cli.operations.desk import Desk
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.telling import tell
-from vyane_cli.operations.tick import Desk
 from vyane_cli.store import registry
 
 TYPE_CHECKING = False

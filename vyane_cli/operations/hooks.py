@@ -6,25 +6,18 @@ them: an open session may still call it.
 """
 
 import difflib
-import json
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from vyane_cli.errors import ConflictError, InvalidInputError, StorageError, VyaneError
+from vyane_cli.errors import ConflictError, InvalidInputError, VyaneError
+from vyane_cli.operations import guard as guards
+from vyane_cli.operations.guard import GuardStatus, guard_status, install_guard
 from vyane_cli.runtime import Runtime
-from vyane_cli.store import files, templates
+from vyane_cli.store import files
 from vyane_cli.store.locks import Kind
-
-PROTOCOL = 1
-"""The form of the call between guard and tick; status names a guard of another one."""
-
-CHECK_S = 10.0
 
 
 class HostEntry(Protocol):
@@ -107,19 +100,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardStatus:
-    """The guard, and whether a call of it reaches vyane."""
-
-    path: str
-    present: bool = False
-    executable: bool = False
-    current: bool = False  # just as this vyane writes it
-    protocol: int | None = None
-    works: bool = False  # its interpreter started, and found vyane
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ScopeStatus:
     """One settings file."""
 
@@ -177,7 +157,7 @@ def install(
     A second call changes nothing. A crash leaves a guard that nobody calls, or all of it. Raises
     InvalidInputError for a settings file that cannot be edited safely, before anything is written.
     """
-    guard = command(runtime)
+    guard = guards.command(runtime)
     wanted = host.entries(guard)
 
     def change(text: str) -> str:
@@ -205,7 +185,7 @@ def uninstall(
 
     The guard stays. The permission rule stays, unless `disallow`: it may be the user's own.
     """
-    guard = command(runtime)
+    guard = guards.command(runtime)
 
     def change(text: str) -> str:
         text = host.remove(text, lambda handler: handler.get("command") == guard, path)
@@ -216,67 +196,6 @@ def uninstall(
         with runtime.held((Kind.CONFIG, "")):
             before, after = _rewrite(path, change, dry_run=False)
     return _report(host, guard, path, before, after, guard_changed=False, dry_run=dry_run)
-
-
-def install_guard(runtime: Runtime, *, dry_run: bool = False) -> bool:
-    """Write the guard, and the `vyane` that a plugin finds beside it; whether one changed.
-
-    By rename, so that a running guard is never half of one. The interpreter is recorded as it was
-    called, not resolved: the link in a virtual environment is what makes it that environment's.
-    """
-    command(runtime)  # raises for a root that cannot be named in a settings file
-    changed = False
-    for name in ("guard", "vyane"):
-        path, data = _beside_guard(runtime, name), rendered(runtime, name)
-        if _read(path) == data and os.stat(path).st_mode & 0o777 == 0o700:
-            continue
-        changed = True
-        if not dry_run:
-            files.make_directories(os.path.dirname(path))
-            files.replace(path, data, mode=0o700)
-    if not dry_run:
-        for folder in ("beat", "wake"):
-            files.make_directories(runtime.layout(folder))
-    return changed
-
-
-def command(runtime: Runtime) -> str:
-    """The guard's path as a settings file names it: absolute, with forward slashes."""
-    path = runtime.layout.guard
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise InvalidInputError(
-            "state root",
-            os.fsencode(runtime.layout.root).decode("utf-8", "replace"),
-            "UTF-8, so no settings file can name it",
-            hint="set VYANE_HOME to another folder",
-        ) from None
-    return path.replace(os.sep, "/")
-
-
-def rendered(runtime: Runtime, name: str) -> bytes:
-    """A script of `hooks/claude-code/`, its `@WORD@`s filled in, each inside single quotes."""
-    template = os.path.join(templates.data_folder("hooks"), "claude-code", name)
-    if not os.path.isabs(sys.executable or ""):
-        raise InvalidInputError("interpreter", sys.executable or "", "an absolute path")
-    root = runtime.layout.root
-    values = {
-        "HOME": root,
-        "HOMEJSON": json.dumps(root, ensure_ascii=False)[1:-1],
-        "PYTHON": sys.executable,
-        "PACKAGE": os.path.dirname(templates.PACKAGE),
-        "PROTOCOL": str(PROTOCOL),
-    }
-    text = os.fsdecode(_read(template) or b"")
-    if not text:
-        raise StorageError(template, FileNotFoundError(2, "no such file: install vyane again"))
-    filled = re.sub(r"@([A-Z]+)@", lambda word: values[word[1]].replace("'", "'\\''"), text)
-    return os.fsencode(filled)
-
-
-def _beside_guard(runtime: Runtime, name: str) -> str:
-    return os.path.join(os.path.dirname(runtime.layout.guard), name)
 
 
 def _report(
@@ -313,12 +232,12 @@ def _report(
 def _rewrite(path: str, change: Callable[[str], str], *, dry_run: bool) -> tuple[str, str]:
     """The text before and after. The host may write the file too: then we begin again."""
     for _ in range(5):
-        data = _read(path)
+        data = guards.read(path)
         before = _decoded(data or b"", path)
         after = change(before)
         if dry_run or after == before:
             return before, after
-        if _read(path) == data:
+        if guards.read(path) == data:
             files.replace(path, after.encode())
             return before, after
     raise ConflictError(
@@ -341,17 +260,6 @@ def _decoded(data: bytes, path: str) -> str:
         ) from None
 
 
-def _read(path: str) -> bytes | None:
-    """The bytes of a file; None if there is none."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(path, error) from error
-
-
 # --- status -------------------------------------------------------------------------------------
 
 
@@ -366,7 +274,7 @@ def scope_status(runtime: Runtime, host: HostSettings, scope: Scope, folder: str
     path = settings_path(scope, runtime.environ, folder)
     guard = runtime.layout.guard.replace(os.sep, "/")
     try:
-        text = _decoded(_read(path) or b"", path)
+        text = _decoded(guards.read(path) or b"", path)
         found = host.find(text, path)
         wanted = host.entries(guard)
         plain = [(one.event, dict(one.handler)) for one in found]
@@ -390,43 +298,3 @@ def scope_status(runtime: Runtime, host: HostSettings, scope: Scope, folder: str
         )
     except VyaneError as error:
         return ScopeStatus(scope, path, State.UNREADABLE, detail=error.message)
-
-
-def guard_status(runtime: Runtime) -> GuardStatus:
-    """Run the guard once as no host does, with nothing to read, and see what answers."""
-    path = runtime.layout.guard
-    try:
-        data = _read(path)
-        current = data is not None and data == rendered(runtime, "guard")
-    except VyaneError as error:
-        return GuardStatus(path, present=True, detail=error.message)
-    if data is None:
-        return GuardStatus(path, detail="it is not there: `vyane hooks install` writes it")
-    executable = os.access(path, os.X_OK)
-    protocol, works, detail = None, False, "it is not executable"
-    if executable:
-        protocol, detail = _check(path, runtime.environ)
-        works = protocol == PROTOCOL
-    return GuardStatus(path, True, executable, current, protocol, works, detail)
-
-
-def _check(guard: str, environ: Mapping[str, str]) -> tuple[int | None, str]:
-    """The guard's protocol, None with the reason if nothing answers."""
-    try:
-        done = subprocess.run(
-            [guard, "--check"],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=CHECK_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, str(error)
-    answer = re.fullmatch(rb"vyane guard ([0-9]+) ready\n", done.stdout)
-    if answer is None:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return None, said[-1] if said else "its call does not reach vyane"
-    protocol = int(answer[1])
-    detail = "" if protocol == PROTOCOL else "it is of another version: run `vyane hooks install`"
-    return protocol, detail

@@ -15,7 +15,7 @@ from vyane_cli.core.schedules import (
 )
 from vyane_cli.core.timers import Timer
 from vyane_cli.errors import CorruptStateError, VyaneError
-from vyane_cli.operations.hooks import install_guard
+from vyane_cli.operations.guard import install_guard
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.projects import timers
 from vyane_cli.runtime import local_time

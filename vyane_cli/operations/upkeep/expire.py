@@ -17,10 +17,10 @@ from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
+from vyane_cli.operations.desk import Desk
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.membership import has_not_started
 from vyane_cli.operations.telling import keep, tell, tell_left
-from vyane_cli.operations.tick import Desk
 from vyane_cli.operations.upkeep.sweep import Sweep
 from vyane_cli.store import inbox, journal, locks, registry
 
