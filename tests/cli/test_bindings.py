@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from tests.simulated import vyane
+from vyane_cli.operations.conversations.bindings import touch
+from vyane_cli.operations.conversations.bindings_sweep import sweep
 
 FILE = ("--channel", "file")
 
@@ -213,9 +215,6 @@ def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):
     bound = bind(run, "--idle", "1s")
     world = channel.world
     world.pass_s(3600)
-    from vyane_cli.operations.conversations.bindings import touch
-    from vyane_cli.operations.conversations.bindings_sweep import sweep
-
     world.channels = {}
     touch(world, bound["binding_id"], at=world.clock().at)
     kept = sweep(world, world.clock())
@@ -224,6 +223,35 @@ def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):
 
     assert (kept.ended, len(ended.ended)) == ((), 1)
     assert ended.ended[0].end_reason == "idle-expired"
+
+
+def test_a_damaged_session_costs_no_binding_and_holds_up_no_other(channel, run):  # noqa: F811
+    Path(channel.home, "threads", "more.md").write_text("")
+    bind(run, "--idle", "1s")
+    run("workers", "register", "bob", "--pid", "1")
+    run("bind", "bob", "--channel", "file", "--conversation", "more", "--idle", "1s")
+    world = channel.world
+    path = Path(world.layout.logical_session(channel.logical))
+    good = path.read_bytes()
+    path.write_text("{")
+    world.pass_s(10)
+    swept = sweep(world, world.clock())
+    again = sweep(world, world.clock())
+    path.write_bytes(good)
+    mended = sweep(world, world.clock())
+
+    assert [each.conversation.id for each in swept.ended] == ["more"]
+    assert [kept["reason"] for kept in again.kept] == ["corrupt"]
+    assert [each.conversation.id for each in mended.ended] == ["notes"]
+
+
+def test_a_binding_of_a_session_that_is_on_no_record_ends(channel, run):  # noqa: F811
+    bind(run)
+    world = channel.world
+    Path(world.layout.logical_session(channel.logical)).unlink()
+    swept = sweep(world, world.clock())
+
+    assert [each.end_reason for each in swept.ended] == ["no-session"]
 
 
 def test_a_sweep_that_probes_ends_what_is_gone_and_notes_what_is_locked(channel, run):  # noqa: F811
@@ -312,3 +340,12 @@ def test_two_pushes_at_once_show_everything_once(one):  # noqa: F811
     text = path.read_text()
     assert [text.count(f"✅ turn {number}") for number in range(3)] == [1, 1, 1]
     assert text.index("turn 0") < text.index("turn 1") < text.index("turn 2")
+
+
+def test_a_binding_of_a_damaged_session_can_be_ended(channel, run):  # noqa: F811
+    bound = bind(run)
+    Path(channel.world.layout.logical_session(channel.logical)).write_text("{")
+    code, out, err = run("--json", "unbind", "--id", bound["binding_id"], "--reason", "x")
+
+    assert (code, err) == (0, "")
+    assert [each["end_reason"] for each in json.loads(out)] == ["x"]

@@ -57,6 +57,7 @@ class EndReason(StrEnum):
     IDLE = "idle-expired"
     AGE = "max-age-expired"
     GONE = "gone"
+    NO_SESSION = "no-session"
     COMPLETED = "completed"
 
 

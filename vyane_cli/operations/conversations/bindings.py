@@ -198,13 +198,8 @@ def find_session(runtime: "Runtime", who: str) -> tuple[LogicalSession, Worker |
 
 
 def note(runtime: "Runtime", binding: Binding, worker: Worker | None = None) -> None:
-    """The change as a fact in the session's timeline; a damaged timeline holds up nothing."""
+    """The change as a fact in the session's timeline; what is damaged there holds up nothing."""
     clock: Clock = runtime.clock()
-    if worker is None:
-        session = registry.load_logical_session(runtime.layout, binding.target_session)
-        worker = registry.Registry(runtime.layout).workers.get(session.worker) if session else None
-    if worker is None:
-        return
     conversation = binding.conversation
     fact = {
         "binding": binding.id,
@@ -214,6 +209,12 @@ def note(runtime: "Runtime", binding: Binding, worker: Worker | None = None) -> 
     if binding.end_reason:
         fact["reason"] = binding.end_reason
     try:
+        if worker is None:
+            session = registry.load_logical_session(runtime.layout, binding.target_session)
+            known = registry.Registry(runtime.layout).workers
+            worker = known.get(session.worker) if session is not None else None
+        if worker is None:
+            return
         with runtime.held((Kind.TIMELINE, binding.target_session)):
             append_fact(
                 runtime, worker.id, binding.target_session, EventKind.BINDING_CHANGED, fact, clock

@@ -5,7 +5,7 @@ Each is read again right before it is ended, so that a touch in the meantime sav
 
 from typing import Any, NamedTuple
 
-from vyane_cli.core.bindings import Binding, BindingStatus
+from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
 from vyane_cli.core.conversations import Verdict
 from vyane_cli.core.turns import Clock
 from vyane_cli.errors import VyaneError
@@ -42,9 +42,15 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
         one for one in book.load(runtime.layout).values() if one.status is BindingStatus.ACTIVE
     ]
     for binding in active:
-        if binding.is_expired(clock.at) and not _is_alive(runtime, binding, clock):
-            reason = str(binding.expiry_reason(clock.at))
-            done = end_one(runtime, binding, reason, still=lambda now: now.is_expired(clock.at))
+        try:
+            reason = _why_over(runtime, binding, clock)
+        except VyaneError as error:
+            kept.append(_kept(binding, error.slug, error.message))
+            continue
+        if reason is not None:
+            timed = reason is not EndReason.NO_SESSION
+            still = (lambda now: now.is_expired(clock.at)) if timed else None
+            done = end_one(runtime, binding, reason, still=still)
             ended += [done] if done is not None else []
         elif probe and is_set_up(runtime, *binding.conversation[:2]):
             left.setdefault(binding.conversation[:2], []).append(binding)
@@ -58,14 +64,18 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
     return Swept(len(active), tuple(ended), tuple(kept))
 
 
-def _is_alive(runtime: "Runtime", binding: Binding, clock: Clock) -> bool:
-    """Whether the session itself was at work since: that is activity too, and is kept."""
+def _why_over(runtime: "Runtime", binding: Binding, clock: Clock) -> EndReason | None:
+    """Why it is over; None while it is not. That the session itself was at work is activity too."""
     session = registry.load_logical_session(runtime.layout, binding.target_session)
-    current = registry.read_current(runtime.layout, session.worker) if session else ""
+    if session is None:
+        return EndReason.NO_SESSION
+    if not binding.is_expired(clock.at):
+        return None
+    current = registry.read_current(runtime.layout, session.worker)
     beat = markers.modified(runtime.layout.beat(current)) if current else 0.0
-    if beat <= binding.last_activity_at:
-        return False
-    return not touch(runtime, binding.id, at=beat).is_expired(clock.at)
+    if beat > binding.last_activity_at:
+        binding = touch(runtime, binding.id, at=beat)
+    return binding.expiry_reason(clock.at)
 
 
 def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[dict[str, Any]]) -> None:
