@@ -8,6 +8,7 @@ import pytest
 
 from tests.channels.bench import opened, part_of, post
 from tests.channels.file_bench import FileBench
+from vyane_cli.channels import file
 from vyane_cli.core.conversations import Verdict
 
 
@@ -74,3 +75,27 @@ def test_a_folder_that_is_not_there_ends_no_conversation(bench: FileBench) -> No
     assert (lost.verdict, lost.reason) == (Verdict.OFF, "folder-unusable")
     assert "put it back" in lost.fix
     assert channel.read(where, "").verdict is Verdict.DONE
+
+
+@pytest.mark.parametrize(
+    "closed, verdict, named",
+    [("file", Verdict.LOCKED, "may not be read"), ("folder", Verdict.OFF, "permission denied")],
+)
+def test_what_may_not_be_read_is_named_as_it_is(
+    bench: FileBench, monkeypatch: pytest.MonkeyPatch, closed: str, verdict: Verdict, named: str
+) -> None:
+    """Root may read everything: that the account may not is said for it here."""
+    channel = bench.channel()
+    where = opened(channel)
+
+    def refuse(path: object, *rest: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(file, "open", refuse, raising=False)
+    monkeypatch.setattr(file.os, "access", lambda path, mode: closed == "file")
+    outcome = channel.read(where, "")
+
+    assert outcome.verdict is verdict
+    assert named in outcome.detail
+    thread = str(bench.path(where))
+    assert (thread in outcome.detail, "chmod u+rw" in outcome.fix) == (closed == "file",) * 2

@@ -67,7 +67,7 @@ def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):  # 
     bind(one.world, Wanted("project", Conversation("file", "default")))
     moved = found(one)["conversations"]
 
-    assert (locked.ok, "chmod u+w" in locked.fix) == (False, True)
+    assert (locked.ok, "chmod u+rw" in locked.fix) == (False, True)
     assert (deleted.ok, "deleted" in deleted.detail) == (True, True)
     assert (moved.ok, "deleted" in moved.detail) == (True, False)
     assert [row["state"] for row in describe_mirror(one.world)[0]["threads"]] == ["active"]

@@ -266,8 +266,10 @@ class FileChannel:
                 f"{path} is gone",
                 f"put it back, {AGAIN}; or `vyane bind SESSION --channel file` makes another",
             )
-        except PermissionError:
-            return self._locked(path)
+        except PermissionError as error:
+            if not os.access(self.folder, os.X_OK):
+                return self._off(error)
+            return self._locked(path, "read")
         except OSError as error:
             return self._storage(path, error)
         if len(data) > FILE_MAX:
@@ -353,20 +355,19 @@ class FileChannel:
     # ------------------------------------------------------------------ outcomes
 
     def _off(self, error: OSError) -> Outcome:
-        where = self.folder if error.errno == errno.ENOENT else error.filename or self.folder
-        detail = f"{where}: {(error.strerror or 'unusable').lower()}"
+        detail = f"{self.folder}: {(error.strerror or 'unusable').lower()}"
         if error.errno in (28, 122):
             return self._storage(self.folder, error)
         back = "put it back, or " if error.errno == errno.ENOENT else ""
         fix = f"{back}set another folder: channels.file.folder"
         return Outcome(Verdict.OFF, "folder-unusable", detail, fix)
 
-    def _locked(self, path: str) -> Outcome:
+    def _locked(self, path: str, what: str = "written") -> Outcome:
         return Outcome(
             Verdict.LOCKED,
             "locked",
-            f"{path} may not be written",
-            f"chmod u+w {path}, {AGAIN}",
+            f"{path} may not be {what}",
+            f"chmod u+rw {path}, {AGAIN}",
         )
 
     def _storage(self, path: str, error: OSError) -> Outcome:
