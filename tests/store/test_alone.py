@@ -7,6 +7,10 @@ import pytest
 
 from tests.projects import NAME, Scene, scene
 from vyane_cli.core.schedules import DEFAULT, Installed, Status, With
+from vyane_cli.hosts import claude_settings
+from vyane_cli.operations.health.checks.rounds import schedule_timers
+from vyane_cli.operations.health.checks.subject import Finding, Subject
+from vyane_cli.operations.projects import timers
 from vyane_cli.operations.projects.projects import create_project
 from vyane_cli.operations.projects.schedule import set_status
 from vyane_cli.operations.projects.wake import wake
@@ -85,6 +89,30 @@ def test_rounds_that_come_once_a_day_are_none_within_the_hour(stage):
     round_of_another(stage)
 
     assert calls(stage) == [f"`vyane wake --project {NAME}`"]
+
+
+def timers_of(stage: Scene, monkeypatch) -> Finding:
+    """What `doctor` says of them; the lines themselves are there."""
+    monkeypatch.setattr(timers, "missing", lambda *given: [])
+    return schedule_timers(Subject(stage.world, claude_settings, "/"))
+
+
+@pytest.mark.parametrize("happens", ["nothing", "a round", "paused", "sleep"])
+def test_doctor_sees_timers_that_do_not_fire(stage, monkeypatch, happens):
+    """Not those of a project that is paused, nor what a sleeping machine has missed."""
+    assert timers_of(stage, monkeypatch).ok
+    if happens == "paused":
+        pause(stage)
+    if happens == "sleep":
+        stage.world.sleep_s(7200)
+    else:
+        stage.world.pass_s(7200)
+    if happens == "a round":
+        stage.wake()
+    found = timers_of(stage, monkeypatch)
+
+    assert found.ok is (happens != "nothing")
+    assert found.ok or f"rounds of {NAME} did not come" in found.detail
 
 
 @pytest.mark.parametrize("why", ["somebody works", "blocked", "asked", "met", "no timers"])

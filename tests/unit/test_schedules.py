@@ -13,9 +13,11 @@ from vyane_cli.core.schedules import (
     With,
     check_schedule,
     completed,
+    next_round,
     parse_schedules,
     recorded,
     render_schedules,
+    were_due,
 )
 from vyane_cli.errors import InvalidInputError
 
@@ -66,6 +68,22 @@ def test_a_wrong_key_is_named_by_its_place(path, value, says):
 
     with pytest.raises(ValueError, match=says):
         parse_schedules(data)
+
+
+def at_utc(at: float) -> tuple[int, int, int]:
+    return int(at // 86_400 + 3) % 7, int(at // 3600) % 24, int(at // 60) % 60
+
+
+def test_the_next_round_is_the_first_of_what_is_active():
+    assert next_round(DEFAULT, 0.0, at_utc) == 900.0, "B, a quarter past"
+    assert next_round(DEFAULT, 900.0, at_utc) == 1800.0, "A"
+    assert next_round(DEFAULT.with_status(Status.PAUSED), 0.0, at_utc) is None
+
+
+@pytest.mark.parametrize("until_s, due", [(2_699, False), (2_700, True), (100_000, True)])
+def test_so_many_rounds_were_due_or_not(until_s, due):
+    assert were_due(DEFAULT, 3, 0.0, until_s, at_utc) is due
+    assert not were_due(DEFAULT.with_status(Status.PAUSED), 3, 0.0, until_s, at_utc)
 
 
 def test_there_are_two_schedules():

@@ -6,9 +6,9 @@ needs no access to the timer, and touches nothing but `status`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from vyane_cli.core.recurrence import every, parse_rrule
+from vyane_cli.core.recurrence import every, next_after, parse_rrule
 from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.errors import InvalidInputError
 
@@ -140,6 +140,32 @@ def render_schedules(schedules: Schedules) -> dict[str, Any]:
     if schedules.installed is not None:
         data["installed"] = schedules.installed._asdict()
     return data
+
+
+def next_round(
+    known: Schedules, after_s: float, local: Callable[[float], tuple[int, int, int]]
+) -> float | None:
+    """When the first round of what is active is due after a time; None: none is."""
+    times = [
+        next_after(parse_rrule(plan.rrule), after_s, local)
+        for plan in known.plans.values()
+        if plan.status is Status.ACTIVE
+    ]
+    return min((at for at in times if at is not None), default=None)
+
+
+def were_due(
+    known: Schedules,
+    count: int,
+    since_s: float,
+    now_s: float,
+    local: Callable[[float], tuple[int, int, int]],
+) -> bool:
+    """Whether so many rounds were due between two times."""
+    at: float | None = since_s
+    for _ in range(count):
+        at = next_round(known, at, local) if at is not None else None
+    return at is not None and at <= now_s
 
 
 # ------------------------------------------------------------------ the environment of a round

@@ -11,8 +11,7 @@ from vyane_cli.core.goals import GoalState, judge
 from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked, has_queue
-from vyane_cli.core.recurrence import next_after, parse_rrule
-from vyane_cli.core.schedules import Schedules, Status
+from vyane_cli.core.schedules import Schedules, next_round
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.membership import is_at_work, members_of
 from vyane_cli.operations.needs import call_person
@@ -30,16 +29,12 @@ WHY = "nobody works, something is left to do, and no round is due within the hou
 def way_to_a_round(runtime: "Runtime", project: Project, known: Schedules) -> str:
     """The command that makes a round come; empty when one is due within the hour."""
     timer = known.installed is not None
-    if timer and _is_due(known, runtime.clock().at):
+    now_s = runtime.clock().at
+    due = next_round(known, now_s, local_time)
+    if timer and due is not None and due <= now_s + SOON_S:
         return ""
     verb = "wake" if timer else "schedule install"
     return f"vyane {'schedule resume' if known.paused else verb} --project {project.name}"
-
-
-def _is_due(known: Schedules, now_s: float) -> bool:
-    active = (plan for plan in known.plans.values() if plan.status is Status.ACTIVE)
-    times = (next_after(parse_rrule(plan.rrule), now_s, local_time) for plan in active)
-    return any(at is not None and at <= now_s + SOON_S for at in times)
 
 
 def call_for_alone(

@@ -4,18 +4,21 @@ import json
 import os
 import subprocess
 
-from vyane_cli.core.schedules import completed
+from vyane_cli.core.schedules import Schedules, completed, were_due
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.health.checks.subject import Finding, Subject, some
 from vyane_cli.operations.projects import timers
 from vyane_cli.operations.projects.dispatch import check_program
 from vyane_cli.operations.projects.schedule import timers_of, vyane_path
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import projects, schedules
+from vyane_cli.operations.projects.wake import last_round
+from vyane_cli.runtime import Runtime, local_time
+from vyane_cli.store import markers, projects, schedules
 
 BARE = {"PATH": "/usr/bin:/bin"}
 """What cron gives: no HOME, no language."""
 ROUND_S = 30.0
+MISSED = 3
+"""So many rounds that were due and left no trace are no accident."""
 INSTALL = "run `vyane schedule install --project {}` in a shell that finds what is missing"
 
 
@@ -39,9 +42,9 @@ def throttles(subject: Subject) -> Finding:
 
 
 def schedule_timers(subject: Subject) -> Finding:
-    """The timers that were made for projects are there as an install makes them, and enabled."""
+    """The timers that were made for projects are there, enabled, and fire."""
     runtime = subject.runtime
-    found, gone = [], []
+    found, gone, silent = [], [], []
     for project in projects.listing(subject.layout):
         known = schedules.load(subject.layout, project.name)
         if known.installed is None:
@@ -51,13 +54,39 @@ def schedule_timers(subject: Subject) -> Finding:
         found.append(f"{project.name} by {kind}")
         if timers.missing(runtime, kind, wanted):
             gone.append(project.name)
+        elif _were_missed(runtime, project.name, known):
+            silent.append(project.name)
     if gone:
         return Finding(
             False,
             f"the timers of {some(gone)} are not there, or are those of other times",
             f"vyane schedule install --project {gone[0]}",
         )
+    if silent:
+        return Finding(
+            False,
+            f"the last {MISSED} rounds of {some(silent)} did not come",
+            f"see that its timer's service runs, and what {subject.layout.round_log} says",
+        )
     return Finding(True, some(found) or "no project has timers")
+
+
+def _were_missed(runtime: Runtime, project: str, known: Schedules) -> bool:
+    """Whether rounds had to come and left no trace.
+
+    Since the last one, the boot, or what was changed; without the time that the machine slept,
+    whenever that was.
+    """
+    clock, last = runtime.clock(), last_round(runtime, project)
+    assert known.installed is not None
+    since_s = max(
+        known.installed.at,
+        clock.at - clock.boot_ms / 1000,
+        markers.modified(runtime.layout.schedules(project)),
+        float((last or {}).get("at") or 0),
+    )
+    slept_s = (clock.boot_ms - clock.awake_ms) / 1000
+    return were_due(known, MISSED, since_s, clock.at - slept_s, local_time)
 
 
 def rounds(subject: Subject) -> Finding:
