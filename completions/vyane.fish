@@ -20,7 +20,8 @@ function __vyane_ids # FILE: the ids in that file of each project
     end
 end
 function __vyane_needs
-    string match -rg '^- (N[0-9]+) ' 2>/dev/null <(__vyane_home)/queue/NEED-USER.md
+    set -l page (__vyane_home)/queue/NEED-USER.md
+    test -r $page; and string match -rg "^- (N[0-9]+) " <$page
 end
 function __vyane_in # COMMAND: right behind it
     __fish_seen_subcommand_from $argv[1]; and test (count (commandline -opc)) -eq 2

@@ -16,6 +16,7 @@ from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.projects import wake as rounds
 from vyane_cli.operations.projects.feedback import ASKS
 from vyane_cli.operations.projects.need_user import ask_person
+from vyane_cli.operations.projects.projects import join
 from vyane_cli.operations.projects.schedule import set_status
 from vyane_cli.store import claims, inbox, locks, needs, registry, schedules
 
@@ -372,6 +373,19 @@ def test_a_member_of_whom_nothing_can_be_told_holds_rounds_up_until_it_was_silen
     stage.world.pass_s(101)
     assert stage.cell() == "A/work-and-nobody-works"
     assert stage.worker(ghost).status in (status, WorkerStatus.STALE)
+
+
+def test_one_that_left_the_project_holds_no_round_up(stage):
+    """As the person is told who is called because of it."""
+    stage.add()
+    stage.world.register("ghost")
+    join(stage.world, NAME, "ghost")
+    assert stage.cell() == "E/executing-unknown"
+    (entry,) = needs.listing(stage.layout)
+    assert "`vyane project leave NAME`" in entry["ask"]
+    join(stage.world, "", "ghost")
+
+    assert stage.cell() == "A/work-and-nobody-works"
 
 
 def test_an_exited_main_worker_lets_the_round_go_on(stage):

@@ -5,8 +5,6 @@ round looks at all projects; a session that comes to rest looks at its own while
 project without timers is moved by its person, and `vyane status` says how it stands.
 """
 
-import os
-
 from vyane_cli.core.goals import GoalState, judge
 from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
@@ -16,7 +14,7 @@ from vyane_cli.errors import VyaneError
 from vyane_cli.operations.membership import is_at_work, members_of
 from vyane_cli.operations.needs import call_person
 from vyane_cli.runtime import local_time
-from vyane_cli.store import ledger, needs, projects, schedules
+from vyane_cli.store import ledger, markers, needs, projects, schedules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +44,8 @@ def call_for_alone(
     if known.installed is None:
         return False
     way = way_to_a_round(runtime, project, known)
-    key = f"alone:{project.name}:{os.stat(layout.schedules(project.name)).st_mtime_ns}"
+    changed_s = markers.modified(layout.schedules(project.name))
+    key = f"alone:{project.name}:{changed_s:.6f}"
     if not way or needs.was_resolved(layout, key) or not _is_left(runtime, project):
         return False
     if any(is_at_work(runtime, one) is not False for one in members_of(runtime, project)):
@@ -74,5 +73,5 @@ def call_for_each(runtime: "Runtime") -> None:
     for project in known:
         try:
             call_for_alone(runtime, project)
-        except (VyaneError, OSError):
+        except VyaneError:
             continue  # a round of its own says what is wrong with it

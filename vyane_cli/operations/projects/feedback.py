@@ -32,7 +32,10 @@ ASKS: Mapping[str, str] = {
     "unreadable": "mend by hand, or put back, what is named here: nothing writes it until then",
     "main-not-declared": "`vyane project edit {project} --main WORKER`",
     "main-ended": "`vyane project edit {project} --main WORKER`, with one that has not ended",
-    "executing-unknown": "see by `vyane workers` whether it works; `vyane cancel NAME` ends one",
+    "executing-unknown": (
+        "see by `vyane workers` whether it works; if not, `vyane cancel NAME` ends it, and "
+        "`vyane project leave NAME` lets rounds go on without one that has no process"
+    ),
     "goal-unknown": "`vyane goal set TITLE --accept NAME --project {project}`, or add tasks",
 }
 """The one sentence that is needed, by the reason of cell E."""
