@@ -164,6 +164,8 @@ def test_a_task_is_added_shown_changed_and_done(ledger, folder):
     (("add", "x", "--deadline", "soon"), 2, "invalid_input", "deadline"),
     (("add", "x", "--deadline", "2001-01-01"), 2, "invalid_input", "still to come"),
     (("add", "x", "--deadline", "2001-13-01"), 2, "invalid_input", "deadline"),
+    (("add", "x", "--after", " , "), 2, "invalid_input", "after"),
+    (("edit", "T2", "--after", " "), 2, "invalid_input", "after"),
     (("edit", "T1", "--after", "T2"), 2, "cycle", "T1 → T2 → T1"),
     (("edit", "T1", "--after", "T1"), 2, "cycle", "T1 → T1"),
     (("edit", "T9", "--title", "x"), 3, "not_found", "T9"),
@@ -174,6 +176,8 @@ def test_a_task_is_added_shown_changed_and_done(ledger, folder):
     (("report", "T2", "--state", "running"), 5, "not_ready", "T1"),
     (("report", "T9", "--state", "running"), 3, "not_found", "T9"),
     (("list", "--status", "x"), 2, "invalid_input", "status"),
+    (("add", "x", "--order", "9" * 23), 2, "invalid_input", "order"),
+    (("edit", "T1", "--order", "-" + "9" * 23), 2, "invalid_input", "order"),
 ])  # fmt: skip
 def test_what_is_refused_is_named_and_changes_nothing(ledger, words, code, slug, says):
     ledger("task", "add", "one")

@@ -78,7 +78,10 @@ def add_command(
 def names_of(after: list[str] | None) -> tuple[str, ...]:
     """The ids of `--after`, given several times or with commas."""
     parts = [one.strip() for given in after or () for one in given.split(",")]
-    return tuple(dict.fromkeys(one for one in parts if one))
+    names = tuple(dict.fromkeys(one for one in parts if one))
+    if after and not names:
+        raise InvalidInputError("after", " ".join(after), "the id of a task or node")
+    return names
 
 
 @app.command("list")

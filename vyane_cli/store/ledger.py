@@ -198,6 +198,7 @@ def _save(layout: Layout, path: str, value: Mapping[str, Any], before: Stamp) ->
             slug="edited",
             hint="run the command again",
         )
+    clean(value, os.path.basename(path))  # what `read` would refuse is not written
     document.save(path, value, layout.root)
 
 
