@@ -1,6 +1,7 @@
 """What a person sees on a narrow terminal: an id that has to be typed is never cut."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -8,10 +9,12 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 
 import pytest
 
 from tests.simulated import vyane
+from vyane_cli import app
 
 LONG = "api-main / find-every-caller-of-orders-total"
 TITLE = "a title of a task that says what is to be done in more words than fit on one line"
@@ -81,3 +84,25 @@ def test_a_narrow_inbox_shows_the_end_of_an_id_which_any_command_takes(home):
     assert vyane(home, "show", message[-8:]).status == 0
     wide = seen(home, "inbox", LONG, columns=120)
     assert wide[1].split()[0] == message
+
+
+def commands(found: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict]]:
+    """Every command of `describe`, by its words."""
+    for name, command in found.items():
+        yield (*path, name), command
+        yield from commands(command.get("commands", {}), (*path, name))
+
+
+def test_help_shows_every_word_of_every_option(capsys, monkeypatch, tmp_path):
+    """Help is markup to the library that prints it: what stands in brackets could be taken away."""
+    monkeypatch.setenv("COLUMNS", "500")
+    app.run(["--json", "describe"])
+    everything = json.loads(capsys.readouterr().out)["commands"]
+    for words, command in commands(everything):
+        if words == ("timeline", "read"):
+            continue
+        assert app.run([*words, "--help"]) == 0
+        shown = capsys.readouterr().out
+        for param in command["params"]:
+            assert param["help"] in shown, words
+        assert command["help"].splitlines()[0].strip() in shown, words

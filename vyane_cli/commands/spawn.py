@@ -21,7 +21,7 @@ def command(
         str, typer.Option(help="Worker that gets the result; else the one that runs this command.")
     ] = "",
     runtime: Annotated[
-        str, typer.Option(help="claude, codex, or one of your [runtimes] in config.toml.")
+        str, typer.Option(help="claude, codex, or one of your own runtimes in config.toml.")
     ] = "claude",
     name: Annotated[
         str, typer.Option(help="Its name; else the parent's and words of the prompt.")
