@@ -18,6 +18,7 @@ from vyane_cli.operations.projects.feedback import ASKS
 from vyane_cli.operations.projects.need_user import ask_person
 from vyane_cli.operations.projects.projects import join
 from vyane_cli.operations.projects.schedule import set_status
+from vyane_cli.operations.projects.tasks import list_tasks
 from vyane_cli.store import claims, inbox, locks, needs, registry, schedules
 
 
@@ -555,11 +556,13 @@ def test_a_worker_that_failed_is_not_started_again_until_the_person_has_looked(s
     made = stage.wake()
     assert made.done["outcome"] == "nothing-can-start"
     assert made.done["stuck"] == ["T1"]
+    assert [row["stuck"] for row in list_tasks(stage.world, stage.project)] == [fate, None]
     (key,) = stage.needs()
     assert fate in Path(stage.layout("queue", "NEED-USER.md")).read_text()
     assert stage.wake().done["stuck"] == ["T1"]
     assert stage.needs() == [key]
     stage.resolve(key)
+    assert [row["stuck"] for row in list_tasks(stage.world, stage.project)] == [None, None]
     stage.wake()
     assert [task for task, _ in stage.started] == ["T1", "T2", "T1"]
 

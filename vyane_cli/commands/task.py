@@ -125,6 +125,8 @@ def note_of(row: dict[str, Any]) -> str:
             words.append(row["artifact"] or row["no_artifact_reason"])
         case _ if row["waits_for"]:
             words.append("after " + ", ".join(row["waits_for"]))
+        case _ if row["stuck"]:
+            words.append(f"waits until you have looked ({row['stuck']}): vyane need-user")
         case _ if row["startable"]:
             words.append("may start")
         case _ if row["claimed"]:

@@ -17,15 +17,16 @@ from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import in_order, startable, waiting_for
 from vyane_cli.core.runtimes import find_runtime
 from vyane_cli.core.spawning import PROMPT_MAX_BYTES, Order, check_order
-from vyane_cli.core.starts import AGAIN, Again, End, Refusal, Start, ask_again, fate_of
+from vyane_cli.core.starts import AGAIN, Again, fate_of
 from vyane_cli.core.tasks import Task, TaskStatus
-from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
+from vyane_cli.core.workers import Worker
+from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.children.spawn import start_child
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.projects.claims import Claimed, claim_head, held_tasks
-from vyane_cli.store import claims, launches, needs, registry, templates
+from vyane_cli.operations.projects.starts import LOOK, end_of, key_of, why_not_again
+from vyane_cli.store import registry, templates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1
 NOTHING = "nothing-can-start"
-LOOK = "look at `vyane logs {}`, then resolve this to let it start"
 BY_ITSELF = (
     "nothing yet: a round tries again by itself when it is gone, as often as `wake.attempts` "
     "allows; `vyane logs {}` shows what is known"
@@ -144,54 +144,6 @@ def is_abandoned(runtime: "Runtime", task: Task) -> bool:
     return worker.final or look(runtime, worker).liveness is Liveness.EXITED
 
 
-def why_not_again(runtime: "Runtime", project: Project, task: Task) -> Refusal | None:
-    """Why a task is not started again by itself, after the starts that came to nothing."""
-    return ask_again(starts_of(runtime, project, task), int(runtime.config["wake.attempts"]))
-
-
-def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, ...]:
-    """The starts of a task since it last became pending that came to nothing, oldest first."""
-    found = [
-        claim
-        for claim in claims.stale(runtime.layout, project.name, task.id)
-        if claim.generation == task.generation
-    ]
-    workers = registry.Registry(runtime.layout).workers
-    return tuple(
-        Start(
-            claim.worker,
-            fate_of(_end(runtime, workers.get(claim.worker))),
-            needs.was_resolved(runtime.layout, key_of(project, task, claim.worker)),
-        )
-        for claim in sorted(found, key=lambda claim: claim.number)
-    )
-
-
-def _end(runtime: "Runtime", worker: Worker | None) -> End:
-    if worker is None:
-        return End(False)
-    try:
-        launch = launches.load(runtime.layout, worker.id)
-    except CorruptStateError:
-        launch = None
-    if launch is None:
-        return End(True, worker.status is WorkerStatus.KILLED)
-    session = registry.read_current(runtime.layout, worker.id)
-    return End(
-        True,
-        worker.status is WorkerStatus.KILLED,
-        True,
-        launch.launcher is not None,
-        launch.process is not None or bool(session),
-        launch.exit_status,
-    )
-
-
-def key_of(project: Project, task: Task, worker: str) -> str:
-    """The key of the call to the person about one start."""
-    return f"start:{project.name}:{task.id}:{worker}"
-
-
 # ------------------------------------------------------------------ until it has registered
 
 
@@ -218,32 +170,9 @@ def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worke
 def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:
     text = f"the worker {worker.name} for {task.id} was not started (dispatch_not_started): {why}"
     known = registry.Registry(runtime.layout).workers.get(worker.id)
-    counted = AGAIN[fate_of(_end(runtime, known))] is Again.COUNTED
+    counted = AGAIN[fate_of(end_of(runtime, known))] is Again.COUNTED
     ask = (BY_ITSELF if counted else LOOK).format(worker.id)
     call_person(runtime, key_of(project, task, worker.id), text, project=project.name, ask=ask)
-
-
-def call_for_stuck(
-    runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]"
-) -> list[str]:
-    """Call the person once for each task that is not started again by itself; the tasks."""
-    assert books.ledger is not None
-    found = []
-    for task in books.ledger.tasks:
-        if task.status not in (TaskStatus.PENDING, TaskStatus.RUNNING) or task.id in held:
-            continue
-        refusal = why_not_again(runtime, project, task)
-        if refusal is None:
-            continue
-        found.append(task.id)
-        text = (
-            f"{task.id} ({task.title}) is not started again: {refusal.attempts} started, the last "
-            f"came to nothing ({refusal.start.fate})"
-        )
-        worker = refusal.start.worker
-        ask = LOOK.format(worker)
-        call_person(runtime, key_of(project, task, worker), text, project=project.name, ask=ask)
-    return found
 
 
 def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None:

@@ -15,6 +15,7 @@ from vyane_cli.core.tasks import Ledger, Task, TaskStatus, check_texts
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.projects.claims import held_tasks
+from vyane_cli.operations.projects.starts import stuck_tasks
 from vyane_cli.store import journal, ledger, registry
 from vyane_cli.store.locks import Kind
 
@@ -177,6 +178,7 @@ def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[dic
     ready = [task.id for task in startable(value, graph, held)]
     on_path = critical(open_links(value, graph))
     workers = registry.Registry(runtime.layout).workers
+    stuck = stuck_tasks(runtime, project, books, held)
     ranks = {TaskStatus.RUNNING: 0, TaskStatus.PENDING: 1, TaskStatus.BLOCKED: 2}
 
     def place(task: Task) -> tuple[object, ...]:
@@ -192,6 +194,7 @@ def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[dic
             "startable": task.id in ready,
             "critical": task.id in on_path,
             "claimed": task.id in held,
+            "stuck": str(stuck[task.id].start.fate) if task.id in stuck else None,
             "overdue": task.overdue(now),
         }
         for task in sorted(value.tasks, key=place)

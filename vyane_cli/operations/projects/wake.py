@@ -20,7 +20,6 @@ from vyane_cli.operations.nudge import nudge_all
 from vyane_cli.operations.projects.claims import held_tasks
 from vyane_cli.operations.projects.dispatch import (
     NOTHING,
-    call_for_stuck,
     call_for_waiting,
     dispatch,
     preview,
@@ -30,6 +29,7 @@ from vyane_cli.operations.projects.maintenance import keep_house
 from vyane_cli.operations.projects.need_user import list_needs
 from vyane_cli.operations.projects.readings import Seen, read_project, read_schedule, with_lock
 from vyane_cli.operations.projects.schedule import set_status, vyane_path
+from vyane_cli.operations.projects.starts import call_for_stuck
 from vyane_cli.store import journal, locks, schedules
 
 TYPE_CHECKING = False
