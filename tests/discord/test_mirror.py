@@ -411,6 +411,14 @@ def test_a_deleted_forum_turns_the_channel_off_with_one_report_until_it_is_anoth
     assert one.push()["state"] == "ok"
 
 
+def test_a_channel_s_trouble_is_told_once_and_not_for_each_session(one: Mirrored) -> None:
+    one.world.register("bob")
+    one.server.act("delete_channel", channel=one.server.forum.id)
+    reports = [one.push(), one.push()]
+
+    assert [[p["code"] for p in r["problems"]] for r in reports] == [["forum-gone"]] * 2
+
+
 def test_the_last_state_shows_where_the_message_was_deleted(one: Mirrored) -> None:
     started(one)
     kid = one.child()

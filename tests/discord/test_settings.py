@@ -36,6 +36,8 @@ def test_a_setting_that_cannot_be_right_is_named_before_any_request(
         Bot(discord, **{setting: value}).run()
 
     assert error.value.exit_code == 2
+    assert (error.value.slug == "forum_unset") is (value == "")
+    assert f"vyane config set channels.discord.{setting}" in error.value.hint or setting == "tags"
     assert discord.requests == []
 
 

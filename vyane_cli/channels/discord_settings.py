@@ -54,9 +54,14 @@ def read_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Se
 def _snowflake(field: str, text: str, *, optional: bool = False) -> str:
     if (optional and not text) or (text.isascii() and text.isdigit() and 15 <= len(text) <= 20):
         return text
-    expected = "an id of Discord's: 17 to 20 digits"
-    hint = "in Discord: Settings, Advanced, Developer Mode; then Copy ID in the channel's menu"
-    raise InvalidInputError(field, text, expected if text else "set", hint=hint)
+    place = "server" if field.endswith("guild") else "channel"
+    hint = (
+        f"`vyane config set {field} ID`; in Discord: Settings, Advanced, Developer Mode,"
+        f" then Copy ID in the {place}'s menu"
+    )
+    if not text:
+        raise InvalidInputError(field, text, "set", hint=hint, slug="forum_unset")
+    raise InvalidInputError(field, text, "an id of Discord's: 17 to 20 digits", hint=hint)
 
 
 def read_address(environ: Mapping[str, str]) -> str:

@@ -98,7 +98,8 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
         run.note(f"open {session.id}", outcome)
         where = outcome.conversation
         if outcome.verdict is not Verdict.DONE or where is None:
-            problems.append(_not_opened(session.id, outcome))
+            if run.blocked is None:  # else it is the channel's problem
+                problems.append(_not_opened(session.id, outcome))
             continue
         parent = family.workers.get(worker.parent_worker_id or "")
         fresh = _record(runtime, run, session.id, where, parent)
