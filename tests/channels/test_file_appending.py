@@ -8,7 +8,7 @@ import pytest
 
 from tests.channels.bench import opened, post
 from tests.channels.file_bench import FileBench
-from vyane_cli.channels import file
+from vyane_cli.channels import file, file_disk
 from vyane_cli.channels.file_threads import parse_thread
 from vyane_cli.core.conversations import Opening, Part, Verdict
 
@@ -30,7 +30,7 @@ def writes_before(monkeypatch: pytest.MonkeyPatch, call: str, path: Path) -> Non
             with path.open("a") as thread:
                 thread.write(WORDS)
 
-    monkeypatch.setattr(file, "step", step)
+    monkeypatch.setattr(file_disk, "step", step)
 
 
 @pytest.mark.parametrize("call", ["open", "write"])

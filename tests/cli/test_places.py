@@ -9,7 +9,8 @@ from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations.bind import Wanted, bind
+from vyane_cli.operations.conversations.bindings import unbind
 from vyane_cli.operations.conversations.mirror_push import push
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.doctor import examine

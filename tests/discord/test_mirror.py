@@ -20,7 +20,7 @@ from vyane_cli.core.results import Ending
 from vyane_cli.errors import VyaneError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.conversations import channels
-from vyane_cli.operations.conversations.bindings import Wanted, bind
+from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.checks import places
 from vyane_cli.operations.health.checks.subject import Subject

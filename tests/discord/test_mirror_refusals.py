@@ -11,7 +11,7 @@ from tests.discord.sessions import Mirrored, mirrored
 from tests.discord.test_mirror import started, waits
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.conversations.bindings import Wanted, bind
+from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.checks import places
 from vyane_cli.operations.health.checks.subject import Subject

@@ -13,7 +13,8 @@ from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.errors import RefusedError
 from vyane_cli.operations.conversations import channels
-from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations.bind import Wanted, bind
+from vyane_cli.operations.conversations.bindings import unbind
 from vyane_cli.operations.conversations.bindings_sweep import sweep
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors, registry

@@ -13,7 +13,7 @@ from tests.store.test_mirror import ME, folder, no_channel_fault, said, set_up, 
 from vyane_cli.channels import file
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.errors import NotFoundError
-from vyane_cli.operations.conversations.bindings import Wanted, bind
+from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.mirror_pull import pull
 from vyane_cli.operations.conversations.mirror_push import push
 from vyane_cli.operations.conversations.mirror_status import describe_mirror

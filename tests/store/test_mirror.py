@@ -14,7 +14,7 @@ from tests.channels.bench import around
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, Action, failing_at, stopped_at
 from vyane_cli import channels
-from vyane_cli.channels import file
+from vyane_cli.channels import file, file_disk
 from vyane_cli.channels.file_threads import parse_thread
 from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.conversations import Conversation, Part
@@ -23,7 +23,8 @@ from vyane_cli.core.messages import FromKind, Lane
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations import diagnose
-from vyane_cli.operations.conversations.bindings import Wanted, bind, unbind
+from vyane_cli.operations.conversations.bind import Wanted, bind
+from vyane_cli.operations.conversations.bindings import unbind
 from vyane_cli.operations.conversations.mirror_pull import pull
 from vyane_cli.operations.conversations.mirror_push import push
 from vyane_cli.operations.identity import Speaker
@@ -92,7 +93,7 @@ def words(host: Host) -> list[str]:
 
 def no_channel_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """The adapter's calls count too: they go through the store's seam here."""
-    monkeypatch.setattr(file, "step", lambda name, path: files.step(name, path))
+    monkeypatch.setattr(file_disk, "step", lambda name, path: files.step(name, path))
 
 
 # ------------------------------------------------------------------ out

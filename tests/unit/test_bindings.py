@@ -5,28 +5,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.core import bindings as core
+from vyane_cli.core.binding_forms import (
+    check_metadata,
+    parse_binding,
+    parse_target_kind,
+    render_binding,
+)
 from vyane_cli.core.bindings import (
     TRANSITIONS,
     Binding,
     BindingStatus,
     EndReason,
     TargetKind,
-    binding_id,
-    check_metadata,
     duration_label,
     end,
     farewell,
-    normalise,
-    parse_binding,
-    parse_conversation,
-    parse_target_kind,
     rebind,
-    render_binding,
     set_windows,
     thread_name,
     touch,
 )
 from vyane_cli.core.conversations import Conversation
+from vyane_cli.core.references import binding_id, normalise, parse_conversation
 from vyane_cli.errors import ConflictError, InvalidInputError
 
 PLACE = Conversation("file", "default", "thread-1", "folder")

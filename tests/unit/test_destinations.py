@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind, binding_id
+from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.destinations import (
     BOUND_REASONS,
@@ -14,6 +14,7 @@ from vyane_cli.core.destinations import (
     check_event,
     route,
 )
+from vyane_cli.core.references import binding_id
 from vyane_cli.errors import InvalidInputError
 
 SESSION, OTHER = "vs-0123456789ab", "vs-ba9876543210"

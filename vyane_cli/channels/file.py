@@ -11,9 +11,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vyane_cli.channels import file_disk
+from vyane_cli.channels.file_disk import FILE_MAX
 from vyane_cli.channels.file_threads import Thread, extend, parse_thread, render_block
 from vyane_cli.core.config import Key
 from vyane_cli.core.conversations import (
@@ -43,17 +45,8 @@ SETTINGS: Mapping[str, Key] = {
 TEXT_MAX = 20_000
 """Characters; of a longer post the beginning is shown, and the whole lies beside the thread."""
 HEAD = 4_000
-FILE_MAX = 16 * 1024 * 1024
 AGAIN = "then `vyane mirror push --again`"
 BUSY_MS, STORAGE_MS = 2_000, 60_000
-
-
-def _nothing(name: str, path: str) -> None:
-    pass
-
-
-step: Callable[[str, str], None] = _nothing
-"""Called as `step(call, path)` before each call that changes a file. Tests replace it."""
 
 
 def open_channel(
@@ -83,7 +76,7 @@ class FileChannel:
     def check(self) -> Outcome:
         """Whether the folder is there, or can be made."""
         try:
-            step("mkdir", self.folder)
+            file_disk.step("mkdir", self.folder)
             os.makedirs(self.folder, 0o700, exist_ok=True)
         except OSError as error:
             return self._off(error)
@@ -103,7 +96,7 @@ class FileChannel:
             thread.title, thread.key, thread.body = one_line(opening.title), opening.key, ["", ""]
             text = thread.render() + render_block(opening.first.text, opening.nonce)
             try:
-                self._replace(path, text.encode("utf-8", "replace"))
+                file_disk.replace(path, text.encode("utf-8", "replace"))
             except OSError as error:
                 return self._off(error)
         name = os.path.basename(path)[: -len(".md")]
@@ -162,15 +155,15 @@ class FileChannel:
             for file in part.files:
                 name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.name).strip(".-") or "text.txt"
                 beside = os.path.join(f"{path[: -len('.md')]}.files", f"{nonce}-{name}")
-                step("mkdir", os.path.dirname(beside))
+                file_disk.step("mkdir", os.path.dirname(beside))
                 os.makedirs(os.path.dirname(beside), 0o700, exist_ok=True)
-                self._replace(beside, file.text.encode("utf-8", "replace"))
+                file_disk.replace(beside, file.text.encode("utf-8", "replace"))
                 text += f"\n\n[{name}]({os.path.relpath(beside, self.folder)})"
             if thread.closed:
                 thread.closed = False
-                self._rewrite(path, data, thread.render())
+                file_disk.rewrite(path, data, thread.render())
                 return self.post(conversation, part._replace(text=text, files=()), nonce)
-            self._append(path, data, thread.unfinished, render_block(text, nonce))
+            file_disk.append(path, data, thread.unfinished, render_block(text, nonce))
         except OSError as error:
             return self._storage(path, error)
         return Outcome(Verdict.DONE, id=nonce)
@@ -191,7 +184,7 @@ class FileChannel:
         if not thread.change(message, part.text):
             return Outcome(Verdict.ABSENT, "unknown-message", f"the post {message} was removed")
         try:
-            self._rewrite(path, data, thread.render())
+            file_disk.rewrite(path, data, thread.render())
         except OSError as error:
             return self._storage(path, error)
         return Outcome(Verdict.DONE, id=message)
@@ -207,7 +200,7 @@ class FileChannel:
         thread.title = thread.title if title is None else one_line(title)
         thread.closed = thread.closed if closed is None else closed
         try:
-            self._rewrite(path, data, thread.render())
+            file_disk.rewrite(path, data, thread.render())
         except OSError as error:
             return self._storage(path, error)
         return Outcome(Verdict.DONE)
@@ -285,72 +278,6 @@ class FileChannel:
         if not isinstance(found, Outcome) and not os.stat(found[0]).st_mode & 0o222:
             return self._locked(found[0])
         return found
-
-    def _append(self, path: str, data: bytes, unfinished: int, block: str) -> None:
-        """Put a block at the end, wherever the end is by then: a person may be appending too.
-
-        A crash leaves the block, none of it, or its beginning, which the next one takes away.
-        """
-        if unfinished:
-            self._rewrite(path, data, data[:-unfinished].decode("utf-8", "surrogateescape"))
-            data = data[:-unfinished]
-        last = data[-2:]
-        gap = "" if last in (b"", b"\n\n") else "\n" if last.endswith(b"\n") else "\n\n"
-        text = (gap + block).encode("utf-8", "replace")
-        step("open", path)
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        try:
-            step("write", path)
-            if os.write(fd, text) < len(text):  # the rest would stand behind what others append
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            step("fsync", path)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def _rewrite(self, path: str, data: bytes, text: str) -> None:
-        """Replace the file; what a person appended since it was read is kept."""
-        changed = text.encode("utf-8", "surrogateescape")
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if os.fstat(fd).st_size < len(data) or os.pread(fd, len(data), 0) != data:
-                raise BlockingIOError(11, "it was changed at this moment")
-            changed += os.pread(fd, FILE_MAX, len(data))
-            seen = os.fstat(fd).st_size
-            self._replace(path, changed)
-            late = os.pread(fd, FILE_MAX, seen)  # appended between the reading and the rename
-            if late:
-                step("append", path)
-                with open(path, "ab") as file:
-                    file.write(late)
-        finally:
-            os.close(fd)
-
-    def _replace(self, path: str, data: bytes) -> None:
-        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
-        try:
-            mode = os.stat(path).st_mode & 0o7777
-        except FileNotFoundError:
-            mode = 0o600
-        step("open", temporary)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-        try:
-            os.fchmod(fd, mode)
-            while data:
-                step("write", temporary)
-                data = data[os.write(fd, data) :]
-            step("fsync", temporary)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        step("rename", path)
-        os.replace(temporary, path)
-        step("fsync", os.path.dirname(path))
-        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     # ------------------------------------------------------------------ outcomes
 

@@ -6,10 +6,12 @@ import typer
 
 from vyane_cli.commands.send import parse_object
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.bindings import DEFAULT_ACCOUNT, Binding, parse_conversation, render_binding
+from vyane_cli.core.binding_forms import render_binding
+from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.operations.conversations.bindings import Wanted, bind
+from vyane_cli.core.references import DEFAULT_ACCOUNT, parse_conversation
+from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.channels import is_set_up
 from vyane_cli.render.human import Screen, clock_time, safe
 

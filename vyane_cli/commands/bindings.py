@@ -7,15 +7,10 @@ import typer
 from vyane_cli.commands.bind import shown, window_s
 from vyane_cli.commands.send import parse_object
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.bindings import (
-    DEFAULT_ACCOUNT,
-    Binding,
-    duration_label,
-    normalise,
-    parse_conversation,
-    render_binding,
-)
+from vyane_cli.core.binding_forms import render_binding
+from vyane_cli.core.bindings import Binding, duration_label
 from vyane_cli.core.conversations import Conversation
+from vyane_cli.core.references import DEFAULT_ACCOUNT, normalise, parse_conversation
 from vyane_cli.errors import ExitCode
 from vyane_cli.operations.conversations.bindings import list_bindings, resolve_conversation, touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep

@@ -7,9 +7,10 @@ import typer
 from vyane_cli.commands.bind import shown
 from vyane_cli.commands.send import parse_object
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.bindings import DEFAULT_ACCOUNT, parse_conversation, render_binding
+from vyane_cli.core.binding_forms import render_binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.destinations import TASK_COMPLETION
+from vyane_cli.core.references import DEFAULT_ACCOUNT, parse_conversation
 from vyane_cli.operations.conversations.destinations import find_destination
 from vyane_cli.render.human import Screen
 

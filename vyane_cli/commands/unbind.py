@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.bind import shown
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.bindings import render_binding
+from vyane_cli.core.binding_forms import render_binding
 from vyane_cli.operations.conversations.bindings import unbind
 from vyane_cli.render.human import Screen
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from vyane_cli.core.bindings import Binding, normalise, of_session
+from vyane_cli.core.bindings import Binding, of_session
 from vyane_cli.core.conversations import Conversation
+from vyane_cli.core.references import normalise
 from vyane_cli.errors import InvalidInputError
 
 TASK_COMPLETION = "task_completion"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from vyane_cli.core.bindings import SECRET_TEXT
+from vyane_cli.core.binding_forms import SECRET_TEXT
 from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.messages import first_line

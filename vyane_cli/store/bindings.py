@@ -10,7 +10,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from vyane_cli.core.bindings import Binding, parse_binding, render_binding
+from vyane_cli.core.binding_forms import parse_binding, render_binding
+from vyane_cli.core.bindings import Binding
 from vyane_cli.store import document
 from vyane_cli.store.layout import Layout
 

@@ -13,6 +13,7 @@ from vyane_cli.core.messages import Lane, Message, body_of
 from vyane_cli.core.mirroring import nonce_of
 from vyane_cli.core.mirrors import Item
 from vyane_cli.core.narration import show
+from vyane_cli.core.references import binding_id, normalise
 from vyane_cli.core.routing import CHANNEL
 from vyane_cli.operations.conversations.conversing import Thread
 from vyane_cli.operations.conversations.mirror_runs import Run
@@ -57,13 +58,13 @@ def _is_lost(thread: Thread) -> bool:
 
 def record_of(layout: Layout, channel: str, account: str, conversation: str) -> Binding:
     """The place as a binding; that of the session to which a person gave it, if one did."""
-    where = core.normalise(Conversation(channel, account, conversation))
+    where = normalise(Conversation(channel, account, conversation))
     given = core.of_conversation(book.load(layout), where)
     if given is not None and given.ended_at is None:
         return given
     key = CHANNEL + channel
     return Binding(
-        core.binding_id(where), key, TargetKind.SESSION, where, placement=Placement.CHILD,
+        binding_id(where), key, TargetKind.SESSION, where, placement=Placement.CHILD,
         generation=key,
     )  # fmt: skip
 

@@ -14,10 +14,12 @@ from vyane_cli.core.mirrors import Fault
 from vyane_cli.core.narration import (
     MARKS,
 )
+from vyane_cli.core.references import binding_id, normalise
 from vyane_cli.core.routing import CHANNEL
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, VyaneError
-from vyane_cli.operations.conversations.bindings import keep, touch
+from vyane_cli.operations.conversations.bind import keep
+from vyane_cli.operations.conversations.bindings import touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep
 from vyane_cli.operations.conversations.board import OPEN_BOARD, show_board
 from vyane_cli.operations.conversations.conversing import Thread
@@ -134,10 +136,10 @@ def _record(
     runtime: "Runtime", run: Run, session: str, where: Conversation, parent: Worker | None
 ) -> Binding:
     """A binding that the mirror makes: it lasts as long as its session."""
-    where = core.normalise(where)
+    where = normalise(where)
     at = runtime.clock().at
     return Binding(
-        core.binding_id(where),
+        binding_id(where),
         session,
         TargetKind.SUBAGENT if parent is not None else TargetKind.SESSION,
         where,

@@ -1,4 +1,4 @@
-"""What of one session is still to be told in one conversation: the timeline, its children, its end.
+"""What of one session is still to be told in one conversation: its timeline, its notes, its end.
 
 Commit point: cursor and outbox in one document (see `mirror_push`).
 """
@@ -6,42 +6,31 @@ Commit point: cursor and outbox in one document (see `mirror_push`).
 import hashlib
 
 from vyane_cli.core import bindings as core
-from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
-from vyane_cli.core.conversations import Conversation, Placement, Post, Sign
+from vyane_cli.core.bindings import BindingStatus, EndReason
+from vyane_cli.core.conversations import Placement, Sign
 from vyane_cli.core.cursors import parse_cursor, render_cursor
-from vyane_cli.core.destinations import Mode, route
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.messages import body_of
 from vyane_cli.core.mirroring import nonce_of
-from vyane_cli.core.mirrors import Item, ThreadState
+from vyane_cli.core.mirrors import ThreadState
 from vyane_cli.core.narration import (
     CLOSED,
-    LINES,
     MARKS,
     Heard,
     Said,
     Verbosity,
     narrate,
     one_line,
-    overview_line,
     show,
 )
-from vyane_cli.core.results import result_id
-from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.errors import InvalidInputError, VyaneError
+from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.conversations.bindings import end_one
-from vyane_cli.operations.conversations.conversing import FAREWELL, Thread, single
+from vyane_cli.operations.conversations.conversing import FAREWELL, Thread
+from vyane_cli.operations.conversations.mirror_children import Children, result_text
+from vyane_cli.operations.conversations.mirror_pen import Pen
 from vyane_cli.operations.conversations.mirrored import Family, answer_of
 from vyane_cli.operations.conversations.opening import status_of, title_of
-from vyane_cli.operations.diagnose import append_fact
-from vyane_cli.operations.lookup import find_message, whole_text
-from vyane_cli.store import mirrors
-from vyane_cli.store.locks import Kind
-from vyane_cli.store.reading import Reader, Seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from vyane_cli.runtime import Runtime
+from vyane_cli.store.reading import Reader
 
 BATCH = 50
 """So many parts wait in an outbox at most; the timeline keeps the rest."""
@@ -57,8 +46,8 @@ class Story:
         self.runtime, self.binding = thread.run.runtime, thread.binding
         self.worker = family.worker_of(self.binding.target_session)
         self.status = status_of(self.runtime, self.worker)
-        self.items: list[Item] = []
-        self.shown: list[str] = []
+        self.pen = Pen(thread)
+        self.children = Children(self.pen, family, self.worker)
 
     # -------------------------------------------------------------- the timeline
 
@@ -76,8 +65,8 @@ class Story:
         reader = Reader(self.runtime.layout.timeline(key), key)
         self._seek(reader)
         heard = Heard(**thread.state.heard) if thread.state.heard else Heard()
-        self.items, self.shown, more = [], [], False
         tools: Said | None = None
+        more = False
         number: object = ""
         for seen in reader.read():
             record = seen.record
@@ -91,24 +80,25 @@ class Story:
                     continue
                 self._tools(tools, record["epoch"], number)
                 tools = None
-                self._add(one, record["epoch"], record["seq"], position)
+                self.pen.say(one, record["epoch"], record["seq"], position)
             if record["kind"] == EventKind.CHILD_SETTLED:
-                self._settled_child(seen)
-            if len(self.items) >= BATCH:
+                self.children.settled(seen)
+            if len(self.pen.items) >= BATCH:
                 more = True
                 break
         cursor = reader.cursor
         if tools is not None:
             self._tools(tools, cursor.epoch, number)
+        items, shown = self.pen.take()
         if thread.state.found:
-            self.items = [item._replace(tried=True) for item in self.items]
-        outbox = thread.put(self.items)
+            items = [item._replace(tried=True) for item in items]
+        outbox = thread.put(items)
         state = thread.state._replace(
             cursor=render_cursor(cursor) if cursor.seq else thread.state.cursor,
             started=True,
             outbox=outbox,
             heard={**heard._asdict(), "tools": dict(heard.tools)},
-            shown_results=(*thread.state.shown_results, *self.shown)[-20:],
+            shown_results=(*thread.state.shown_results, *shown)[-20:],
         )
         if not more:
             state = self._ended(state)._replace(found=False)
@@ -135,80 +125,18 @@ class Story:
         if tools is not None:
             name = f"tools-{number}"
             nonce = nonce_of(self.binding.id, self.binding.target_session, epoch, name)
-            self._put_slot(name, nonce, tools.text)
-
-    def _put_slot(self, name: str, nonce: str, text: str) -> None:
-        slot = self.thread.state.slots.get(name)
-        for part in self.run.channel.plan(Post(text))[:1]:
-            if slot is None or slot.text != part.text:
-                # each change is an item of its own: one that was sent keeps its nonce
-                used = {one.nonce for one in self.thread.state.outbox}
-                unique = nonce if nonce not in used else nonce_of(nonce, part.text)
-                self.items.append(Item(unique, single(part), name))
-
-    def _add(self, said: Said, epoch: str, seq: object, position: int) -> None:
-        mention = self.run.settings.ping_users if said.notify else ()
-        parts = self.run.channel.plan(Post(said.text, said.notify, mention))
-        for number, part in enumerate(parts):
-            nonce = nonce_of(
-                self.binding.id, self.binding.target_session, epoch, str(seq),
-                str(position), str(number),
-            )  # fmt: skip
-            self.items.append(Item(nonce, part))
-        if said.digest:
-            self.shown.append(said.digest[:16])
+            self.pen.put_slot(name, nonce, tools.text)
 
     def _answer(self, digest: str) -> str | None:
         return answer_of(self.runtime, self.worker, digest)
 
-    # -------------------------------------------------------------- children
-
-    def _settled_child(self, seen: Seen) -> None:
-        """A child's result, where the router finds no place of its own: here, and observed."""
-        payload = seen.record["payload"]
-        child = self.family.workers.get(str(payload.get("worker")))
-        if child is None or self.family.is_pending(self.run, child):
-            return
-        if self._has_told(child, now_s=self.runtime.clock().at):
-            return
-        asked: Conversation | None = self.binding.conversation
-        found = route(
-            self.family.bindings.values(),
-            child.logical_session_id,
-            asked,
-            self.runtime.clock().at,
-        )
-        if found.mode is Mode.BOUND:
-            return
-        counts = dict(self.run.state.fallbacks)
-        counts[found.reason] = counts.get(found.reason, 0) + 1
-        self.run.keep(self.run.state._replace(fallbacks=counts))
-        _diagnose(self.runtime, child, str(found.reason), self.binding)
-        mark = "✅" if payload.get("outcome") == "success" else "❌"
-        text = _result_text(self.runtime, child)
-        said = self.run.texts.fill("child-result", mark=mark, child=child.name, text=show(text))
-        self._add(Said(said, notify=True), seen.record["epoch"], seen.record["seq"], 0)
-
-    def _has_told(self, child: Worker, now_s: float | None = None) -> bool:
-        """Whether another conversation of this channel that is the child's has shown its result.
-
-        With `now_s` one that will show it counts too: one that is open then.
-        """
-        found = self.family.places(child.logical_session_id, *self.binding.conversation[:2])
-        return any(
-            (now_s is not None and one.is_open(now_s)) or _told_in(self.runtime, one, child)
-            for one in found
-            if one.id != self.binding.id
-        )
-
     def _notes(self) -> None:
         """A child's own progress, and that an interrupt was sent: each in one post of its own."""
         thread, texts = self.thread, self.run.texts
-        self.items = []
         if self.status is WorkerStatus.INTERRUPTED:
             if "interrupted" not in thread.state.slots:
                 nonce = nonce_of(self.binding.id, "interrupted", thread.state.cursor)
-                self._put_slot("interrupted", nonce, texts.fill("interrupted"))
+                self.pen.put_slot("interrupted", nonce, texts.fill("interrupted"))
         elif "interrupted" in thread.state.slots:  # the next one is told anew
             slots = {k: slot for k, slot in thread.state.slots.items() if k != "interrupted"}
             thread.keep(thread.state._replace(slots=slots))
@@ -218,8 +146,8 @@ class Story:
             if said and not self.worker.final:
                 text = texts.fill("progress", text=one_line(said))
                 nonce = nonce_of(self.binding.id, "progress", self.binding.target_session)
-                self._put_slot("progress", nonce, text)
-        thread.keep(thread.state._replace(outbox=thread.put(self.items)))
+                self.pen.put_slot("progress", nonce, text)
+        self.pen.keep()
 
     def _mark_last(self) -> None:
         """A child that waits for new work has said its last: a sign stands there."""
@@ -230,36 +158,6 @@ class Story:
         if self.run.sign(self.binding, last, Sign.DONE):
             thread.keep(thread.state._replace(signed=last))
 
-    def _overview(self) -> None:
-        """The children at work, in one post that is changed in place."""
-        thread, texts = self.thread, self.run.texts
-        slot = thread.state.slots.get("overview")
-        before = slot.text.split("\n") if slot is not None else []
-        done, lines = list(thread.state.final_children), []
-        for child in self.family.children_of(self.worker):
-            status = status_of(self.runtime, child)
-            if child.id in done or not LINES[status]:
-                continue
-            if child.final and (child.ended_at or 0.0) < self.binding.bound_at:
-                continue
-            if self.family.lies_in(child, self.binding.conversation):
-                continue  # a thread of this conversation: nothing of it spills into it
-            text = _result_text(self.runtime, child) if child.final else self.family.progress(child)
-            line = overview_line(texts, status, child.name, text)
-            if child.final and line in before:
-                done.append(child.id)
-            else:
-                lines.append(line)
-        thread.keep(thread.state._replace(final_children=tuple(done[-200:])))
-        if not lines and slot is None:
-            return
-        name = "overview" if lines else "overview-none"
-        text = texts.fill(name, lines="\n".join(lines))
-        self.items = []
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8] if slot is not None else ""
-        self._put_slot("overview", nonce_of(self.binding.id, "overview", digest), text)
-        thread.keep(thread.state._replace(outbox=thread.put(self.items)))
-
     # -------------------------------------------------------------- the end
 
     def _ended(self, state: ThreadState) -> ThreadState:
@@ -267,9 +165,9 @@ class Story:
         worker = self.worker
         if worker is None or not worker.final or state.ended:
             return state
-        texts, self.items = self.run.texts, []
-        if worker.dispatch_id and not self._has_told(worker):
-            text = _result_text(self.runtime, worker)
+        texts = self.run.texts
+        if worker.dispatch_id and not self.children.has_told(worker):
+            text = result_text(self.runtime, worker)
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             name = "result" if worker.status is WorkerStatus.COMPLETED else "result-failed"
             if name == "result" and digest in state.shown_results:
@@ -277,10 +175,10 @@ class Story:
             said = texts.fill(name, text=show(text)).rstrip()
         else:
             said = texts.fill("ended", mark=MARKS[worker.status], status=str(worker.status))
-        self._add(Said(said, notify=True), "end", worker.dispatch_id or worker.id, 0)
+        self.pen.say(Said(said, notify=True), "end", worker.dispatch_id or worker.id, 0)
         return state._replace(
             ended=worker.dispatch_id or str(worker.status),
-            outbox=(*state.outbox, *self.items),
+            outbox=(*state.outbox, *self.pen.take()[0]),
         )
 
     def _say_goodbye(self) -> None:
@@ -289,11 +187,10 @@ class Story:
         if state.ended:
             return
         said = core.farewell(self.binding)
-        self.items = []
         if said and self.binding.end_reason != EndReason.COMPLETED:
-            self._add(Said(said), "farewell", self.binding.generation, 0)
+            self.pen.say(Said(said), "farewell", self.binding.generation, 0)
         outbox = tuple(one for one in state.outbox if not one.slot)
-        self.thread.keep(state._replace(ended=FAREWELL, outbox=(*outbox, *self.items)))
+        self.thread.keep(state._replace(ended=FAREWELL, outbox=(*outbox, *self.pen.take()[0])))
 
     def finish(self) -> None:
         """With nothing left to say: overview, title, closing; and the end of what has ended."""
@@ -308,7 +205,7 @@ class Story:
             end_one(self.runtime, binding, binding.end_reason, status=BindingStatus.ENDED)
             return
         self._notes()
-        self._overview()
+        self.children.overview()
         if not thread.drain():
             return
         self._mark_last()
@@ -321,41 +218,3 @@ class Story:
             done = thread.mark(title, self.status in CLOSED)
         if done and self.worker is not None and self.worker.final and thread.state.ended:
             end_one(self.runtime, binding, EndReason.COMPLETED, status=BindingStatus.ENDED)
-
-
-def _told_in(runtime: "Runtime", binding: Binding, child: Worker) -> bool:
-    """Whether the child's result went into the outbox of a binding, whatever became of it then."""
-    if binding.end_reason == EndReason.COMPLETED:
-        return (binding.ended_at or 0.0) >= (child.ended_at or 0.0)
-    state = mirrors.load_thread(runtime.layout, binding)
-    return (
-        state is not None
-        and state.session == child.logical_session_id
-        and bool(child.dispatch_id)
-        and state.ended == child.dispatch_id
-    )
-
-
-def _result_text(runtime: "Runtime", child: Worker) -> str:
-    """A child's result, whole; what is known of its end where the message is gone."""
-    try:
-        message = find_message(runtime, result_id(child.dispatch_id or "")).message
-    except (VyaneError, ValueError):
-        return child.failure_reason or str(child.status)
-    try:
-        return whole_text(runtime, message)
-    except VyaneError:
-        return body_of(message)
-
-
-def _diagnose(runtime: "Runtime", child: Worker, reason: str, binding: Binding) -> None:
-    """The fallback as a fact of the child's timeline."""
-    text = f"{reason}: the result of {child.name} went to {one_line(binding.conversation.id)}"
-    try:
-        with runtime.held((Kind.TIMELINE, child.logical_session_id)):
-            append_fact(
-                runtime, child.id, child.logical_session_id, EventKind.DIAGNOSTIC,
-                {"code": "route_fallback", "text": text}, runtime.clock(),
-            )  # fmt: skip
-    except VyaneError:
-        return
