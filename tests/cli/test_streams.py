@@ -90,6 +90,14 @@ def test_an_input_that_cannot_be_read_is_the_callers_error(home, words, streams)
     assert texts(home) == []
 
 
+@pytest.mark.parametrize("words", ["send bob -", "send bob --from-json -"])
+def test_an_input_without_end_is_refused(home, words):
+    ran = shell(home, f"{{}} {words}", "</dev/zero")
+
+    assert ran.returncode == ExitCode.INVALID_INPUT
+    assert b"16 MiB" in ran.stderr
+
+
 @pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize("flag", ["", " --json"])
 def test_an_error_that_cannot_be_told_keeps_its_exit_code(home, flag, streams):

@@ -222,6 +222,24 @@ def test_verify_counts_what_it_has_checked(person) -> None:
     assert person.json("timeline", "verify", "bob")["torn_bytes"] == 4
 
 
+def test_an_export_into_a_pipe_or_through_a_link_takes_neither_away(person, tmp_path) -> None:
+    """`--output /dev/stdout`, or a link to where exports are kept."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        written = person.json("timeline", "export", "bob", "--output", str(pipe))["bytes"]
+        assert len(reader.read()) == written > 0
+    assert pipe.is_fifo()
+
+    real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    real.write_text("old")
+    link.symlink_to(real.name)
+    person.json("timeline", "export", "bob", "--output", str(link))
+    assert link.is_symlink()
+    assert real.stat().st_size == written
+    assert sorted(path.name for path in tmp_path.glob("*.tmp")) == []
+
+
 def test_an_export_is_the_events_the_story_or_spans(person, tmp_path) -> None:
     events = person.lines("watch", "bob", "--history")
     lines = person.run("timeline", "export", "bob", "--format", "jsonl").out.splitlines()

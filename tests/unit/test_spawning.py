@@ -136,10 +136,10 @@ def test_a_child_inherits_the_results_of_the_last_five_finished_turns():
     """In their order; a turn that runs is not among them."""
     events = [event for number in range(8) for event in turn(number, "done", tools=number)]
     events += turn(8, "running")[:2]
-    lines = inherited_context("HEAD", events).splitlines()
+    lines = inherited_context("HEAD", "LEAD", events).splitlines()
 
-    assert lines[0] == "HEAD"
-    assert [line.split(") ")[1] for line in lines[1:]] == [f"{n}: done" for n in range(3, 8)]
+    assert lines[:2] == ["HEAD", "LEAD"]
+    assert [line.split(") ")[1] for line in lines[2:]] == [f"{n}: done" for n in range(3, 8)]
     assert "(success, 7 tool calls)" in lines[-1]
 
 
@@ -147,4 +147,8 @@ def test_a_child_inherits_the_results_of_the_last_five_finished_turns():
 def test_inherited_context_is_within_its_cap(head, texts):
     """Whatever the parent said; the newest turns stay."""
     events = [event for number, text in enumerate(texts) for event in turn(number, text)]
-    assert len(inherited_context(head, events)) <= CONTEXT_MAX
+    assert len(inherited_context(head, "LEAD", events)) <= CONTEXT_MAX
+
+
+def test_of_a_parent_that_has_done_nothing_nothing_is_announced():
+    assert inherited_context("HEAD", "What it did last:", []) == "HEAD"

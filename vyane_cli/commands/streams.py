@@ -7,6 +7,9 @@ from typing import Any
 
 from vyane_cli.errors import InvalidInputError
 
+STDIN_MAX = 16 << 20
+"""More than anything that is kept: what never ends must not fill the memory."""
+
 
 class Output(io.FileIO):
     """Standard output that remembers why it took no more. A reader that has gone is no reason."""
@@ -50,10 +53,13 @@ def prepare() -> None:
 def read(field: str) -> str:
     """All of standard input, for an option or argument that says `-`."""
     try:
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
+        data = sys.stdin.buffer.read(STDIN_MAX + 1)
     except (OSError, ValueError) as error:  # a folder, or a stream to write to
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInputError(field, "-", f"readable: {reason.lower()}") from None
+    if len(data) > STDIN_MAX:
+        raise InvalidInputError(field, "-", f"at most {STDIN_MAX >> 20} MiB")
+    return data.decode("utf-8", "replace")
 
 
 def finish() -> str:

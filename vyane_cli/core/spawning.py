@@ -205,10 +205,10 @@ def plan_spawn(
     return SpawnPlan(child, after, logical, dispatch, prompt, event)
 
 
-def inherited_context(head: str, events: Iterable[Mapping[str, Any]]) -> str:
+def inherited_context(head: str, lead: str, events: Iterable[Mapping[str, Any]]) -> str:
     """What a child is told of its parent: `head`, then the results of its last finished turns.
 
-    The oldest turns give way to the cap, never `head`.
+    `lead` announces the turns, if there are any. The oldest give way to the cap, never `head`.
     """
     turns: list[str] = []
     said, tools = "", 0
@@ -225,11 +225,11 @@ def inherited_context(head: str, events: Iterable[Mapping[str, Any]]) -> str:
                 done = f"{payload.get('outcome')}, {tools} tool calls"
                 turns.append(f"- ({done}) {' '.join(said.split())}".rstrip())
     text = head[:CONTEXT_MAX]
-    room = CONTEXT_MAX - len(text)
+    room = CONTEXT_MAX - len(text) - len(lead) - 1
     kept: list[str] = []
     for line in reversed(turns[-CONTEXT_TURNS:]):
         if len(line) + 1 > room:
             break
         kept.insert(0, line)
         room -= len(line) + 1
-    return "\n".join([text, *kept])
+    return "\n".join([text, *([lead] if kept else []), *kept])

@@ -123,7 +123,7 @@ def _context(runtime: "Runtime", parent: Worker) -> str:
             ]
     except VyaneError:
         events = []
-    return inherited_context(head, events)
+    return inherited_context(head, runtime.templates.fill("inherited-turns"), events)
 
 
 def _open_span(runtime: "Runtime", parent: Worker) -> str:

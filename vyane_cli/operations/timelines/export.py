@@ -63,7 +63,14 @@ def _json(value: object) -> str:
 
 
 def write_whole(path: str, pieces: Iterable[str]) -> int:
-    """Write a file of the person's, whole or not at all; how many bytes."""
+    """Write a file of the person's, whole or not at all; how many bytes.
+
+    A link is followed. What is no file, such as a pipe or /dev/stdout, is written to as it is:
+    put in its place, a file would take it away from everybody.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        return _write_into(path, pieces)
+    path = os.path.realpath(path)
     temporary = f"{path}.{os.getpid()}.tmp"
     size = 0
     try:
@@ -77,4 +84,15 @@ def write_whole(path: str, pieces: Iterable[str]) -> int:
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+    return size
+
+
+def _write_into(path: str, pieces: Iterable[str]) -> int:
+    size = 0
+    try:
+        with open(path, "wb") as file:
+            for piece in pieces:
+                size += file.write(piece.encode())
+    except OSError as error:
+        raise StorageError(path, error) from error
     return size
