@@ -97,9 +97,17 @@ def timers_of(stage: Scene, monkeypatch) -> Finding:
     return schedule_timers(Subject(stage.world, claude_settings, "/"))
 
 
+def test_doctor_sees_timers_that_have_never_fired(stage, monkeypatch):
+    stage.world.pass_s(1800)
+    assert timers_of(stage, monkeypatch).ok
+    stage.world.pass_s(1800)
+    assert not timers_of(stage, monkeypatch).ok
+
+
 @pytest.mark.parametrize("happens", ["nothing", "a round", "paused", "sleep"])
 def test_doctor_sees_timers_that_do_not_fire(stage, monkeypatch, happens):
     """Not those of a project that is paused, nor what a sleeping machine has missed."""
+    stage.wake()
     assert timers_of(stage, monkeypatch).ok
     if happens == "paused":
         pause(stage)

@@ -167,12 +167,12 @@ def test_a_claim_ends_by_its_holder(holder, age_s, held):
     holder=st.sampled_from(sorted(Liveness)),
 )
 def test_no_step_of_the_wall_clock_ends_a_claim_or_keeps_it(step_s, age_s, holder):
-    clock = Clock(10_000_000_000, 5_000, "boot")
+    clock = Clock(10_000_000_000, 5_000, "boot", 4_000)
     claim = renew(Claim("T1", "w-1", "r", 0.0, 0.0), clock)
     later = clock._replace(
-        now_ms=clock.now_ms + (age_s + step_s) * 1000, boot_ms=clock.boot_ms + age_s * 1000
+        now_ms=clock.now_ms + (age_s + step_s) * 1000, awake_ms=clock.awake_ms + age_s * 1000
     )
-    still = clock._replace(now_ms=clock.now_ms + age_s * 1000, boot_ms=later.boot_ms)
+    still = clock._replace(now_ms=clock.now_ms + age_s * 1000, awake_ms=later.awake_ms)
 
     assert is_held(claim, holder, later, 1_200) is is_held(claim, holder, still, 1_200)
 

@@ -748,6 +748,8 @@ def test_a_step_of_the_wall_clock_frees_no_task_of_an_idle_worker_and_keeps_none
         claims.take(stage.layout, NAME, renew(Claim("T1", idle, "r", clock.at, clock.at), clock))
     stage.world.wall_ahead_ms = step_s * 1000
     assert stage.wake().done["outcome"] == "nothing-can-start"
+    stage.world.sleep_s(7_200)
+    assert stage.wake().done["outcome"] == "nothing-can-start", "nobody could report in its sleep"
     stage.world.pass_s(1_201)
     assert stage.wake().done["outcome"] == "started"
 

@@ -37,8 +37,9 @@ class Claim(NamedTuple):
     number: int = 0
     """Of the claims of this task, the first is 1: their order, whatever the clock does."""
     boot: str = ""
-    """The boot of the last renewal, and when in it: the age is counted by these."""
-    boot_ms: int = 0
+    """The boot of the last renewal, and when in it: the age is counted by these, in the time that
+    the machine was awake."""
+    awake_ms: int = 0
 
 
 # fmt: off
@@ -53,7 +54,7 @@ ENDS: Mapping[Liveness, str] = {
 
 def renew(claim: Claim, clock: Clock) -> Claim:
     """The claim as it is after a report of its worker."""
-    return claim._replace(renewed_at=clock.at, boot=clock.boot, boot_ms=clock.boot_ms)
+    return claim._replace(renewed_at=clock.at, boot=clock.boot, awake_ms=clock.awake_ms)
 
 
 def is_held(claim: Claim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
@@ -69,7 +70,7 @@ def is_held(claim: Claim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
         case "at once":
             return False
         case _:
-            return clock.since_s(claim.renewed_at, claim.boot, claim.boot_ms) < ttl_s
+            return clock.since_s(claim.renewed_at, claim.boot, claim.awake_ms) < ttl_s
 
 
 def parse_claim(data: Mapping[str, Any]) -> Claim:
@@ -79,7 +80,7 @@ def parse_claim(data: Mapping[str, Any]) -> Claim:
     for key in ("task", "worker", "round", "boot"):
         if not isinstance(known.get(key, ""), str):
             raise ValueError(f"{key}: {known.get(key)!r} is not a text")
-    for key in ("generation", "number", "boot_ms"):
+    for key in ("generation", "number", "awake_ms"):
         known[key] = int(known.get(key) or 0)
     for key in ("at", "renewed_at"):
         known[key] = float(known[key])

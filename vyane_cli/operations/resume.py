@@ -178,7 +178,7 @@ def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> N
         clock.at,
         resumed=(before.resumed if before is not None else 0) + 1,
         boot=clock.boot,
-        boot_ms=clock.boot_ms,
+        awake_ms=clock.awake_ms,
     )
     launches.save(layout, launch)
 

@@ -45,12 +45,12 @@ class Launch(NamedTuple):
     """How often it was opened again; 0: this is its first start."""
     boot: str = ""
     """The boot of `at`, and when in it: for so long a launcher may be about to come."""
-    boot_ms: int = 0
+    awake_ms: int = 0
 
 
 def age_s(launch: Launch, clock: Clock) -> float:
     """How long ago it was made, whatever the wall clock did since."""
-    return clock.since_s(launch.at, launch.boot, launch.boot_ms)
+    return clock.since_s(launch.at, launch.boot, launch.awake_ms)
 
 
 def save(layout: Layout, launch: Launch) -> None:

@@ -98,7 +98,7 @@ def _launch(
         not place and not takes_prompt(command),
         clock.at,
         boot=clock.boot,
-        boot_ms=clock.boot_ms,
+        awake_ms=clock.awake_ms,
     )
 
 

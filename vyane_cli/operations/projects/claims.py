@@ -74,7 +74,7 @@ def claim_head(
             task.generation,
             max((one.number for one in before), default=0) + 1,
             clock.boot,
-            clock.boot_ms,
+            clock.awake_ms,
         )
         claims.take(layout, project, claim)
         return Claimed(task, claim)

@@ -200,9 +200,12 @@ def _call_about(runtime: "Runtime", project: Project, error: VyaneError) -> None
 
 def _note(runtime: "Runtime", project: Project, made: Round) -> None:
     """One line a round, for whoever asks what rounds did. It decides nothing: not flushed."""
+    clock = runtime.clock()
     record = {
         "round": made.id,
-        "at": runtime.clock().at,
+        "at": clock.at,
+        "boot": clock.boot,
+        "awake_ms": clock.awake_ms,
         "schedule": made.schedule,
         "cell": str(made.verdict.cell),
         "reason": made.verdict.reason,

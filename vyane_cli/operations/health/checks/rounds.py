@@ -72,21 +72,17 @@ def schedule_timers(subject: Subject) -> Finding:
 
 
 def _were_missed(runtime: Runtime, project: str, known: Schedules) -> bool:
-    """Whether rounds had to come and left no trace.
+    """Whether rounds had to come and left no trace, in the time that the machine was awake.
 
-    Since the last one, the boot, or what was changed; without the time that the machine slept,
-    whenever that was.
+    Since the last one or the boot, and since the schedules were changed.
     """
-    clock, last = runtime.clock(), last_round(runtime, project)
-    assert known.installed is not None
-    since_s = max(
-        known.installed.at,
-        clock.at - clock.boot_ms / 1000,
-        markers.modified(runtime.layout.schedules(project)),
-        float((last or {}).get("at") or 0),
-    )
-    slept_s = (clock.boot_ms - clock.awake_ms) / 1000
-    return were_due(known, MISSED, since_s, clock.at - slept_s, local_time)
+    clock, last = runtime.clock(), last_round(runtime, project) or {}
+    awake_ms = clock.awake_ms
+    if last.get("boot") == clock.boot:
+        awake_ms -= int(last.get("awake_ms") or 0)
+    changed_s = markers.modified(runtime.layout.schedules(project))
+    silent_s = min(awake_ms / 1000, clock.at - changed_s)
+    return were_due(known, MISSED, clock.at - silent_s, clock.at, local_time)
 
 
 def rounds(subject: Subject) -> Finding:
