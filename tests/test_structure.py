@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,22 @@ def family_findings(package: Path) -> list[str]:
     return found
 
 
+def circle_findings(package: Path) -> list[str]:
+    """A circle of modules, if there is one; imports inside functions and for types count too."""
+    known = {".".join(file.relative_to(package.parent).with_suffix("").parts): file
+             for file in modules_of(package)}  # fmt: skip
+    graph: dict[str, set[str]] = {}
+    for name, file in known.items():
+        targets = [one.target for one in imports_of(package, file)]
+        reached = {t if t in known else t.rpartition(".")[0] for t in targets}
+        graph[name] = {one for one in reached if one in known} - {name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return ["a circle: " + " → ".join(reversed(error.args[1]))]
+    return []
+
+
 def core_findings(package: Path) -> list[str]:
     found = []
     for file in modules_of(package / "core"):
@@ -219,6 +236,10 @@ def hook_findings(package: Path) -> list[str]:
 def test_imports_point_from_the_entries_to_the_core() -> None:
     assert modules_of(PACKAGE)
     assert not (found := direction_findings(PACKAGE)), "\n".join(found)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert not (found := circle_findings(PACKAGE)), "\n".join(found)
 
 
 def test_the_families_of_operations_import_one_way() -> None:
@@ -289,7 +310,14 @@ def package_of(folder: Path, **changes: str) -> Path:
 
 @pytest.mark.parametrize(
     "findings",
-    [direction_findings, family_findings, core_findings, name_findings, hook_findings],
+    [
+        direction_findings,
+        family_findings,
+        circle_findings,
+        core_findings,
+        name_findings,
+        hook_findings,
+    ],
 )
 def test_a_sound_package_has_no_findings(findings, tmp_path) -> None:
     assert findings(package_of(tmp_path)) == []
@@ -349,6 +377,20 @@ def test_an_import_against_the_order_of_the_families_is_found(file, line, tmp_pa
     (found,) = family_findings(package)
 
     assert found.startswith(f"pkg/{file}:2: ")
+
+
+def test_a_circle_of_imports_is_found_also_inside_functions_and_for_types(tmp_path) -> None:
+    package = package_of(
+        tmp_path,
+        **{
+            "core/ids.py": "if TYPE_CHECKING:\n    from pkg.core.names import Name\n",
+            "core/names.py": "def late():\n    from pkg.core import messages\n",
+        },
+    )
+
+    (found,) = circle_findings(package)
+
+    assert {"pkg.core.ids", "pkg.core.names", "pkg.core.messages"} <= set(found.split())
 
 
 def test_a_family_without_a_row_is_found(tmp_path) -> None:

@@ -19,7 +19,7 @@ def main() -> None:
             os._exit(0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from vyane_cli.hosts import claude_code, generic
-    from vyane_cli.operations.launch import run
+    from vyane_cli.operations.children.launch import run
     from vyane_cli.runtime import Runtime
 
     home, worker = sys.argv[-2:]

@@ -14,7 +14,6 @@ from docs import pages
 from vyane_cli.channels import ADAPTERS
 from vyane_cli.core.config import CHANNEL_KEYS, KEYS, Key
 from vyane_cli.core.gating import NOTICE_GATES
-from vyane_cli.core.notices import THROTTLES
 from vyane_cli.core.rounds import ACTIONS, MATRIX
 
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
@@ -83,7 +82,7 @@ def matrix() -> list[str]:
 
 def throttles() -> list[str]:
     """The lines of the throttles of notices."""
-    rows = [f"| `{gate}` | {THROTTLES[gate]} |" for gate in NOTICE_GATES]
+    rows = [f"| `{gate}` | {opens} |" for gate, opens in NOTICE_GATES.items()]
     return ["| throttle | lets a notice through when |", "| --- | --- |", *rows]
 
 

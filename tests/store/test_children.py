@@ -16,11 +16,11 @@ from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.errors import ConflictError, StorageError
-from vyane_cli.operations import launch as launching
+from vyane_cli.operations.children import launch as launching
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.cancel import cancel
+from vyane_cli.operations.children.launch import run
 from vyane_cli.operations.children.spawn import spawn
-from vyane_cli.operations.launch import run
 from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.operations.results import (
     LOST_AFTER_S,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.simulated import World, fast_folder
 from vyane_cli.core.books import Readability, Source
 from vyane_cli.core.claims import ENDS, Claim, is_held, renew
-from vyane_cli.core.goals import GoalState, judge
+from vyane_cli.core.judging import GoalState, judge
 from vyane_cli.core.ledger import add
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.taskgraph import Node

@@ -8,7 +8,6 @@ from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Handshake, Head, Stage
 from vyane_cli.core.notices import (
     STALL_STEPS_S,
-    THROTTLES,
     Book,
     NoticeKind,
     Telling,
@@ -103,10 +102,6 @@ def test_a_book_is_read_back_and_forgets_what_the_ledger_has_no_more():
 
 
 # ------------------------------------------------------------------ the gates
-
-
-def test_every_gate_of_a_notice_has_words():
-    assert set(THROTTLES) == set(NOTICE_GATES)
 
 
 def test_with_every_gate_open_a_notice_is_told():

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from vyane_cli.core.goals import GoalState
+from vyane_cli.core.judging import GoalState
 from vyane_cli.core.rounds import (
     ACTIONS,
     MATRIX,

@@ -43,4 +43,4 @@ def open_channel(
     from vyane_cli.channels.discord_channel import DiscordChannel
     from vyane_cli.channels.discord_settings import read_settings
 
-    return DiscordChannel(read_settings(settings, around.environ), account, memory, around)
+    return DiscordChannel(NAME, account, read_settings(settings, around.environ), memory, around)

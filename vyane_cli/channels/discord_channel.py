@@ -59,12 +59,17 @@ class DiscordChannel:
     capabilities = Capabilities(acknowledge=True, title_every_s=RENAME_EVERY_S)
 
     def __init__(
-        self, settings: Settings, account: str, memory: dict[str, Any], around: Surroundings
+        self,
+        name: str,
+        account: str,
+        settings: Settings,
+        memory: dict[str, Any],
+        around: Surroundings,
     ) -> None:
         self.fingerprint, self.memory = settings.fingerprint, memory
         limits = Limits(memory.setdefault("limits", {}), around.now_ms())
         self._rest = Rest(settings, limits, around)
-        self._forum = Forum(self._rest, settings, account, memory)
+        self._forum = Forum(self._rest, settings, (name, account), memory)
 
     @_answered
     def check(self) -> Outcome:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from vyane_cli.channels.discord import NAME
 from vyane_cli.channels.discord_errors import CODES, NO_FORUM, Row, outcome_of
 from vyane_cli.channels.discord_parts import message_of
 from vyane_cli.channels.discord_rest import Request, Rest, Stopped
@@ -24,9 +23,10 @@ class Forum:
     """One forum as one bot sees it. `memory` keeps what need not be asked again."""
 
     def __init__(
-        self, rest: Rest, settings: Settings, account: str, memory: dict[str, Any]
+        self, rest: Rest, settings: Settings, bot: tuple[str, str], memory: dict[str, Any]
     ) -> None:
-        self.rest, self.settings, self.account, self.memory = rest, settings, account, memory
+        """`bot`: channel and account, as a conversation names them."""
+        self.rest, self.settings, self.bot, self.memory = rest, settings, bot, memory
         self._may_read = False
 
     # ------------------------------------------------------------------ who and where
@@ -84,7 +84,7 @@ class Forum:
         threads[thread] = opening.key
         for old in list(threads)[:-THREADS_MAX]:
             del threads[old]
-        where = Conversation(NAME, self.account, thread, self.settings.forum)
+        where = Conversation(*self.bot, thread, self.settings.forum)
         # the id of a post is that of its first message too
         return Outcome(Verdict.DONE, id=thread, conversation=where, found=bool(found))
 

@@ -87,15 +87,19 @@ GATES: Mapping[Lane, tuple[Gate, ...]] = {
 }
 # fmt: on
 
-NOTICE_GATES = (
-    Gate.RATE_GUARD,
-    Gate.SINGLE_ITEM,
-    Gate.TARGET_BUSY,
-    Gate.SAME_ITEM,
-    Gate.TOO_SOON,
-    Gate.TRUE_STALL,
-)
-"""What vyane's own notices to a main worker pass, before one becomes a message."""
+NOTICE_GATES: Mapping[Gate, str] = {
+    Gate.RATE_GUARD: "vyane started fewer turns in this session within the hour than the settings "
+    "allow",
+    Gate.SINGLE_ITEM: "the one before it was read, and the turn that it started is over",
+    Gate.TARGET_BUSY: "no turn is open in the main worker's session",
+    Gate.SAME_ITEM: "it says something else than the one before it",
+    Gate.TOO_SOON: "the last notice, and the last turn that normal mail started, are 300 s ago",
+    Gate.TRUE_STALL: "it is of a change; or of a stall, and for 15 minutes no task changed, no "
+    "turn ended well, and nobody works",
+}
+"""What vyane's own notices to a main worker pass before one becomes a message, in this order;
+when each gate is open, for people.
+"""
 
 
 class Limits(NamedTuple):

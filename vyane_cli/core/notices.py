@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from vyane_cli.core.gating import Gate
 from vyane_cli.core.ids import render_ulid
 from vyane_cli.core.queue import in_order
 from vyane_cli.core.tasks import Ledger, Task, TaskStatus
@@ -19,18 +18,6 @@ from vyane_cli.core.values import NamedTuple, StrEnum
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-THROTTLES: Mapping[Gate, str] = {
-    Gate.RATE_GUARD: "vyane started fewer turns in this session within the hour than the settings "
-    "allow",
-    Gate.SINGLE_ITEM: "the one before it was read, and the turn that it started is over",
-    Gate.TARGET_BUSY: "no turn is open in the main worker's session",
-    Gate.SAME_ITEM: "it says something else than the one before it",
-    Gate.TOO_SOON: "the last notice, and the last turn that normal mail started, are 300 s ago",
-    Gate.TRUE_STALL: "it is of a change; or of a stall, and for 15 minutes no task changed, no "
-    "turn ended well, and nobody works",
-}
-"""When each gate of a notice is open, for people; the order is that of `gating.NOTICE_GATES`."""
 
 STALL_STEPS_S = (900, 3_600, 14_400, 43_200)
 """A stall is told of once when it has lasted so long: not every few minutes anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vyane_cli.core.books import Books
-from vyane_cli.core.goals import Judgement
+from vyane_cli.core.judging import Judgement
 from vyane_cli.core.notices import Item
 from vyane_cli.core.queue import blocked, in_order
 from vyane_cli.core.tasks import Task, TaskStatus

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vyane_cli.core.goals import GoalState
+from vyane_cli.core.judging import GoalState
 from vyane_cli.core.values import NamedTuple, StrEnum
 
 

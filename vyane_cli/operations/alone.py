@@ -5,7 +5,7 @@ round looks at all projects; a session that comes to rest looks at its own while
 project without timers is moved by its person, and `vyane status` says how it stands.
 """
 
-from vyane_cli.core.goals import GoalState, judge
+from vyane_cli.core.judging import GoalState, judge
 from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked, has_queue

@@ -7,7 +7,7 @@ nothing is new (liveness, membership) is imported when it is.
 from vyane_cli.core import notices as rules
 from vyane_cli.core.books import Books
 from vyane_cli.core.gating import Decision, Readings, Verdict, decide_notice
-from vyane_cli.core.goals import GoalState, Judgement, judge
+from vyane_cli.core.judging import GoalState, Judgement, judge
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import DAY_S, FromKind, Kind, Message, ToKind, decide_lane, first_line
 from vyane_cli.core.notices import Book, Item, Telling

@@ -21,7 +21,7 @@ from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.errors import InvalidInputError, VyaneError
 from vyane_cli.operations.attempts import record_start
-from vyane_cli.operations.launch import start_launcher
+from vyane_cli.operations.starting import start_launcher
 from vyane_cli.store import launches, processes, registry
 from vyane_cli.store.locks import Kind
 

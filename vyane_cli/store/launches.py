@@ -136,3 +136,9 @@ def read_blob(layout: Layout, digest: str) -> str | None:
     if hashlib.sha256(data).hexdigest() != digest:
         raise CorruptStateError(path, "it is not the text of its name")
     return data.decode("utf-8", "replace")
+
+
+def open_log(path: str) -> int:
+    """A log that two processes write: each write goes to its end. Returns the descriptor."""
+    os.close(files.open_for_writing(path))
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

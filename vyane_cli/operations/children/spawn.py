@@ -20,8 +20,8 @@ from vyane_cli.operations.children.panes import check_place, open_pane
 from vyane_cli.operations.children.worktrees import drop_worktree, make_worktree, plan_worktree
 from vyane_cli.operations.diagnose import note_in_timeline
 from vyane_cli.operations.identity import require_person, whoami
-from vyane_cli.operations.launch import start_launcher
 from vyane_cli.operations.register import check_name
+from vyane_cli.operations.starting import start_launcher
 from vyane_cli.store import registry
 
 TYPE_CHECKING = False

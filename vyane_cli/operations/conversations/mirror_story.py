@@ -25,7 +25,8 @@ from vyane_cli.core.narration import (
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.conversations.bindings import end_one
-from vyane_cli.operations.conversations.conversing import FAREWELL, Thread
+from vyane_cli.operations.conversations.conversing import Thread
+from vyane_cli.operations.conversations.known import FAREWELL
 from vyane_cli.operations.conversations.mirror_children import Children, result_text
 from vyane_cli.operations.conversations.mirror_pen import Pen
 from vyane_cli.operations.conversations.mirrored import Family, answer_of

@@ -12,7 +12,7 @@ from vyane_cli.core.sessions import LogicalSession
 from vyane_cli.core.workers import Worker, WorkerStatus, shown_status
 from vyane_cli.errors import RefusedError, VyaneError
 from vyane_cli.operations.conversations.channels import check_placement
-from vyane_cli.operations.conversations.conversing import load_state
+from vyane_cli.operations.conversations.known import load_state
 from vyane_cli.operations.conversations.mirror_runs import Run
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.lookup import find_message

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vyane_cli.core.books import Books
-from vyane_cli.core.goals import Says
+from vyane_cli.core.judging import Says
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import DAY_S, FromKind, Kind, Message, ToKind, decide_lane, first_line
 from vyane_cli.core.notices import digest_of, gap_id

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from vyane_cli.core.books import Source
-from vyane_cli.core.goals import Acceptance, Goal, accept, judge, new_goal
+from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
+from vyane_cli.core.judging import judge
 from vyane_cli.core.projects import Project
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import is_authorised, require_person, whoami

@@ -11,8 +11,8 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from vyane_cli.core import notices as rules
-from vyane_cli.core.goals import judge
 from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.judging import judge
 from vyane_cli.core.projects import (
     Project,
     check_name,

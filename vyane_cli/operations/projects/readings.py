@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vyane_cli.core.books import Books
-from vyane_cli.core.goals import Judgement, judge
+from vyane_cli.core.judging import Judgement, judge
 from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked, has_queue

@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.results import CANCELLED, Ending, Report
 from vyane_cli.core.runtimes import child_environment, find_runtime
 from vyane_cli.core.workers import WorkerStatus, check_transition
-from vyane_cli.errors import ConflictError, NotFoundError, StorageError, VyaneError
+from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
 from vyane_cli.operations.needs import call_person
-from vyane_cli.store import files, launches, processes, registry
+from vyane_cli.operations.results import settle_child, settle_exit
+from vyane_cli.operations.tick import tick
+from vyane_cli.store import launches, processes, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -28,33 +29,6 @@ PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
 """How long the launcher waits before it tries again to send a result."""
 
 CANCELLED_FIRST = Report(Ending.CANCELLED, "it was cancelled before it was started", CANCELLED)
-
-
-def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, str]) -> None:
-    """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
-
-    What it prints goes to the child's error log. StorageError when it could not be started.
-    """
-    layout = runtime.layout
-    files.make_directories(os.path.dirname(layout.errors(worker)))
-    command = [sys.executable, "-I", "-m", "vyane_cli.launcher", layout.root, worker]
-    log = _append_to(layout.errors(worker))
-    try:
-        middle = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env=dict(environment),
-            start_new_session=True,
-        )
-        if middle.wait():  # it forks at once, so that no host is above the child
-            raise ChildProcessError(10, "the launcher did not start")
-    except OSError as error:
-        raise StorageError(sys.executable, error) from error
-    finally:
-        os.close(log)
 
 
 def run(runtime: "Runtime", worker: str, *, here: bool = False) -> None:
@@ -94,15 +68,13 @@ def run(runtime: "Runtime", worker: str, *, here: bool = False) -> None:
     _try(lambda: launches.save(layout, ended))
     if launch.resumed and not launch.dispatch and status:
         _patiently(lambda: _call_person(runtime, worker, f"it exited with status {status}"))
-    from vyane_cli.operations.results import settle_exit
-
     _patiently(lambda: settle_exit(runtime, ended, status))
 
 
 def _start(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[bytes]":
     layout = runtime.layout
-    output = _append_to(layout.output(launch.worker))
-    errors = _append_to(layout.errors(launch.worker))
+    output = launches.open_log(layout.output(launch.worker))
+    errors = launches.open_log(layout.errors(launch.worker))
     prompt = layout.resume_prompt if launch.resumed else layout.prompt
     source = os.open(prompt(launch.worker) if launch.stdin else os.devnull, os.O_RDONLY)
     try:
@@ -127,16 +99,8 @@ def _start_here(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Pope
     return subprocess.Popen(launch.command, cwd=launch.cwd, env=environment)
 
 
-def _append_to(path: str) -> int:
-    """A log that two processes write: each write goes to its end."""
-    os.close(files.open_for_writing(path))
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-
-
 def _register(runtime: "Runtime", launch: launches.Launch) -> None:
     """A child without hooks: it has a session from here on, and its dispatch is settled."""
-    from vyane_cli.operations.tick import tick
-
     host = runtime.host("generic")
     assert host is not None
     call = HookCall(
@@ -187,8 +151,6 @@ def _is_stopped(runtime: "Runtime", worker: str) -> bool:
 
 
 def _end(runtime: "Runtime", worker: str, report: Report) -> None:
-    from vyane_cli.operations.results import settle_child
-
     try:
         settle_child(runtime, worker, report)
     except (ConflictError, NotFoundError):
