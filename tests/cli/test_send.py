@@ -354,6 +354,22 @@ def test_the_same_key_and_content_is_the_same_message(one, run):
     assert len(one.world.inbox(one.worker).mailbox.entries) == 1
 
 
+def test_a_retry_does_not_take_half_a_line_for_its_message(one, run):
+    """The key is on disk, and of the message only what the crash left: its id is in that."""
+    words = ("--json", "send", "project", "hello", "--idempotency-key", "k1")
+    first = run(*words)
+    path = Path(one.world.layout.inbox(one.worker))
+    data = path.read_bytes()
+    path.write_bytes(data[: -(len(data.splitlines()[-1]) // 2)])
+
+    code, out, _ = run(*words)
+
+    assert code == 0
+    assert json.loads(out)["id"] == json.loads(first[1])["id"]
+    (kept,) = one.world.inbox(one.worker).mailbox.entries
+    assert kept.message.id == json.loads(out)["id"]
+
+
 def test_a_retry_after_the_message_was_shown_shows_it_no_more(one, run):
     """Also when it has been archived since."""
     words = ("--json", "send", "project", "hello", "--idempotency-key", "k1")

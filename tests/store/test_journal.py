@@ -257,3 +257,16 @@ def test_a_first_append_flushes_directories_that_were_there_already(tmp_path, mo
 
     assert {str(root), str(root / "messages"), str(root / "messages" / "inbox")} <= flushed
     assert str(tmp_path) in flushed
+
+
+@pytest.mark.parametrize("spoil", [lambda line: line[:-1], lambda line: line[:40], b"x".__add__])
+def test_a_record_is_there_only_when_its_line_is_whole_and_sound(spoil, tmp_path) -> None:
+    """What a crash left of a line has the id, and is no record: nobody was told that it is kept."""
+    path = tmp_path / "some.jsonl"
+    whole = codec.encode_line({"op": "message", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
+    path.write_bytes(spoil(whole))
+
+    assert not journal.has_record(str(path), b"01ARZ3")
+    path.write_bytes(b"no record\n" + whole)
+    assert journal.has_record(str(path), b"01ARZ3")
+    assert not journal.has_record(str(tmp_path / "none.jsonl"), b"01ARZ3")

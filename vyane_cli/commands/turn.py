@@ -64,7 +64,7 @@ def emit_command(
 ) -> None:
     """Record something that happened in the turn."""
     state = state_of(context)
-    data = emit_event(state.runtime, token, kind, parse_object("payload", payload))
+    data = emit_event(state.runtime, token, kind, parse_object("payload", payload), flush=True)
     state.show(data, lambda screen: screen.say(tell_event(data)))
 
 

@@ -168,7 +168,7 @@ def is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
     """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
     needle = b'"id":"%s"' % message.id.encode()
     with runtime.held((LockKind.INBOX, target.lock)):
-        if journal.contains(target.path, needle):
+        if journal.has_record(target.path, needle):
             fd = files.open_for_writing(target.path)
             try:
                 files.sync(fd, target.path)
@@ -182,6 +182,6 @@ def is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
             return True
     folder = runtime.layout("messages", "archive")
     return any(
-        journal.contains(runtime.layout.archive(month), needle)
+        journal.has_record(runtime.layout.archive(month), needle)
         for month in registry.listdir(folder)
     )

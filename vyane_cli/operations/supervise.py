@@ -106,7 +106,7 @@ def _tell(runtime: "Runtime", project: Project, main: Worker | None) -> Outcome:
         from vyane_cli.operations.storing import store_held, target_of
 
         target = target_of(runtime, main)
-        if not journal.contains(target.path, b'"id":"%s"' % message.id.encode()):
+        if not journal.has_record(target.path, b'"id":"%s"' % message.id.encode()):
             store_held(runtime, target, message, clock)
         book = rules.tell(book, item, message.id, clock)
         _log(runtime, project, item, decision, clock, message.id)

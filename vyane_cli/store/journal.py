@@ -210,7 +210,7 @@ def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
 
 
 def contains(path: str, needle: bytes) -> bool:
-    """Whether the bytes occur in the file: for rare look-ups by id."""
+    """Whether the bytes occur in the file, in a record or not: before all of it is read."""
     try:
         with open(path, "rb") as file:
             tail = b""
@@ -223,6 +223,25 @@ def contains(path: str, needle: bytes) -> bool:
     except OSError as error:
         raise StorageError(path, error) from error
     return False
+
+
+def has_record(path: str, needle: bytes) -> bool:
+    """Whether a record of the file has these bytes: for rare look-ups by id.
+
+    Half a line, or a damaged one, is no record: its writer was never told that it was kept.
+    """
+    try:
+        with open(path, "rb", buffering=1 << 20) as file:
+            return any(
+                needle in line
+                and line.endswith(b"\n")
+                and parse_line(0, line[:-1]).record is not None
+                for line in file
+            )
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(path, error) from error
 
 
 def line_number(path: str, offset: int) -> int:

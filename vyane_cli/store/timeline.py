@@ -86,23 +86,26 @@ class Timeline:
             check(self.path, self.identity.session, start, end)
         return head
 
-    def commit(self, state: Transition) -> None:
+    def commit(self, state: Transition, *, flush: bool = False) -> None:
         """Append the events of a transition that began at this head. See `append`."""
         if state.events:
-            self.append(state.events, state.heads)
+            self.append(state.events, state.heads, flush=flush)
 
-    def append(self, events: Sequence[Event], heads: Sequence[TimelineHead]) -> None:
+    def append(
+        self, events: Sequence[Event], heads: Sequence[TimelineHead], *, flush: bool = False
+    ) -> None:
         """Append events, each with the head after it; on disk when this returns.
 
-        Events that only observe (tools, usage, deliveries) are not flushed by themselves. A crash
-        keeps a prefix. When it fails nothing was stored, and no seq is used up.
+        Events that only observe (tools, usage, deliveries) are not flushed by themselves, unless
+        `flush` says so. A crash keeps a prefix. When it fails nothing was stored, and no seq is
+        used up.
         """
         sound = [_fitting(event) for event in events]
         records = [
             render_event(event, head, self.identity, self.boot, len(sound) - position)
             for position, (event, head) in enumerate(zip(sound, heads, strict=True), 1)
         ]
-        durable = any(event.kind in DURABLE for event in events)
+        durable = flush or any(event.kind in DURABLE for event in events)
         self.writer.append(records, durable=durable)
         self.head = heads[-1]
 

@@ -230,7 +230,7 @@ def _tell(runtime: "Runtime", plan: Cancel, members: Sequence[str], *, resumed: 
             if is_stored(runtime, target, message):
                 continue
             path = runtime.layout.timeline(worker.logical_session_id)
-            noted = journal.contains(path, b'"message_id":"%s"' % message.id.encode())
+            noted = journal.has_record(path, b'"message_id":"%s"' % message.id.encode())
         store(runtime, target, message, runtime.clock(), noted=noted)
 
 

@@ -152,8 +152,13 @@ def emit_event(
     token: str,
     kind: str,
     payload: Mapping[str, Any],
+    *,
+    flush: bool = False,
 ) -> dict[str, Any]:
-    """One event in the token's turn. ConflictError (`turn_finished`) when that turn is over."""
+    """One event in the token's turn. ConflictError (`turn_finished`) when that turn is over.
+
+    An observation is on disk with the next event that is flushed, or at once with `flush`.
+    """
     wanted = parse_token(token)
     known = check_kind(kind)
     if known not in PRODUCED:
@@ -172,7 +177,8 @@ def emit_event(
                 slug="turn_finished",
                 hint="an event is never given to another turn: start the next one",
             )
-        turn.commit(turns.emit(turn.state, known, checked, runtime.clock(), origin=turn.origin))
+        made = turns.emit(turn.state, known, checked, runtime.clock(), origin=turn.origin)
+        turn.commit(made, flush=flush)
     return turn.event()
 
 
@@ -258,9 +264,9 @@ class _Turn:
             return
         self.seq = _terminal(self.path, token)
 
-    def commit(self, state: Transition) -> None:
+    def commit(self, state: Transition, *, flush: bool = False) -> None:
         """Append, then let the heartbeat follow: never before the event is kept."""
-        self.timeline.commit(state)
+        self.timeline.commit(state, flush=flush)
         self.seq = state.head.seq
         if self.opened is not None:
             _beat(self.runtime, self.opened.session)
