@@ -116,6 +116,8 @@ class Case(NamedTuple):
     """What it may end with when nothing is in its way."""
     seam: bool = True
     """It changes files through `store/files` alone: a file of the user's own is no state."""
+    told: bool = True
+    """What it prints says that it is done: not of events, which come before their cursor."""
     again: tuple[int, ...] = ()
     """What else it may end with when it is run once more."""
     alone: bool = True
@@ -251,7 +253,7 @@ def consuming(lab: Lab) -> Case:
         kept = document.load(path)
         return bool(kept)
 
-    return Case(words, seen)
+    return Case(words, seen, told=False)
 
 
 def exporting(lab: Lab) -> Case:
@@ -375,10 +377,19 @@ def shape(lab: Lab, *globs: str) -> Seen:
 
     def seen() -> object:
         paths = sorted(path for glob in globs for path in lab.home.glob(glob))
-        texts = [CHANGING.sub("#", path.read_text()) for path in paths if path.is_file()]
+        texts = [CHANGING.sub("#", content(path)) for path in paths if path.is_file()]
         return [text for text in texts if text]  # an empty journal says nothing
 
     return seen
+
+
+def content(path: Path) -> str:
+    """The text of a file; of a journal its whole and sound lines, as its readers see it."""
+    if path.suffix != ".jsonl":
+        return path.read_text()
+    lines = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    sound = [line for line in lines if journal.parse_line(0, line[:-1]).record is not None]
+    return b"".join(sound).decode()
 
 
 def ready(lab: Lab, *lines: str) -> None:

@@ -31,7 +31,7 @@ def lose_power(name: str, fault: str = "", limit: int = 10**9) -> Losses:
             said = any(c.fd == 1 and c.name == "write" for c in ran.calls[:number])
             lay_out(top, state)
             out = ran.out if said and tick else b""
-            faults = after_loss(act, said and not tick, out)
+            faults = after_loss(act, said and not tick and case.told, out)
             found += [f"{state.why}: {fault}" for fault in faults]
             states += 1
             if len(found) >= limit:
