@@ -561,6 +561,19 @@ def test_a_worker_that_died_with_unread_mail_is_named(bob):
     assert f"claude --resume {bob.session}" in check.fix
 
 
+def test_a_dead_worker_of_a_host_without_hooks_is_brought_back_by_registering_it(bob):
+    process = subprocess.Popen(["sleep", "600"])
+    worker = bob.world.register("carl", process.pid)
+    bob.world.send(worker)
+    process.kill()
+    process.wait()
+    check = one(bob.world, "dead_workers")
+
+    assert "vyane workers register carl --pid PID" in check.fix
+    assert "claude" not in check.fix
+    assert bob.world.register("carl", os.getpid()) == worker, "with its mail"
+
+
 def test_a_session_that_was_closed_is_not_dead_though_mail_waits(bob):
     bob.world.send(bob.worker)
     bob.call("SessionEnd-other", reason="other")

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from vyane_cli.core.claims import Claim
 from vyane_cli.operations.projects.claims import claim_head, held_tasks
+from vyane_cli.operations.projects.projects import named
 from vyane_cli.store import claims, journal, registry
 
 
@@ -99,6 +100,13 @@ def test_a_worktree_is_selected_for_one_project_at_a_time(ledger, folder, monkey
     assert ledger("project", "show")["name"] == "q"
     assert ledger("project", "show", "p")["folders"] == []
     assert error(ledger("project", "select", "q", "--dir", str(folder)))[0] == 4
+
+
+def test_what_is_declared_as_a_project_is_made_is_kept_with_it(ledger, one):  # noqa: F811
+    ledger("project", "create", "q", "--dir", "/", "--main", "project")
+
+    assert named(one.world, "q").main == one.worker
+    assert ledger("project", "show", "q")["main"] == one.worker
 
 
 def test_membership_is_declared_and_inherited_never_guessed_from_a_folder(ledger, one, folder):  # noqa: F811

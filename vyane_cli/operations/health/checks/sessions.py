@@ -123,13 +123,17 @@ def dead_workers(subject: Subject) -> Finding:
     waits = f"; closed, with mail for when they come back: {some([c for c, _ in closed])}"
     if not dead:
         return Finding(True, "none" + (waits if closed else ""))
-    session = dead[0][1].look.session
-    where = f"in {session.cwd}: `claude --resume {session.id}`" if session is not None else ""
+    first, session = dead[0][1].worker, dead[0][1].look.session
+    where = ""
+    if session is not None and session.host == "generic":
+        where = f": `vyane workers register {first.name} --pid PID`"
+    elif session is not None:
+        where = f" in {session.cwd}: `claude --resume {session.id}`"
     number = f"{len(dead)} dead worker{'s' if len(dead) > 1 else ''} with unread mail: "
     return Finding(
         False,
         number + some([line for line, _ in dead]) + (waits if closed else ""),
-        f"bring it back {where}, or read it: `vyane inbox {dead[0][1].worker.name}`",
+        f"bring it back{where}, or read it: `vyane inbox {first.name}`",
     )
 
 
