@@ -109,7 +109,15 @@ def test_a_message_to_a_channel_that_is_not_set_up_is_refused(channel, run, name
 
     assert (code, out) == (3, "")
     assert hint in error.replace("\n", " ")
-    assert json.loads(run("--json", "inbox", f"channel:{name}")[1]) == []
+    assert run("inbox", f"channel:{name}")[0] == 3
+    assert not list(Path(channel.home, "messages").rglob("channel-*"))
+
+
+def test_what_a_channel_got_is_listed_though_it_is_not_set_up_any_more(channel, run):  # noqa: F811
+    run("send", "channel:file", "hi")
+    Path(channel.home, "config.toml").write_text("")
+
+    assert "hi" in run("inbox", "channel:file")[1]
 
 
 def test_a_list_takes_the_whole_key_and_no_beginning_of_it(channel, run):  # noqa: F811

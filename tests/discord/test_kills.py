@@ -30,6 +30,7 @@ def tell(one: Mirrored) -> None:
     one.say("please do B")
     one.settle(one.kid, "0 " + "word " * 700 + "\n```py\n    x = 1\n```")  # type: ignore[attr-defined]
     one.turn("third")
+    one.sent = one.world.send("channel:discord", "1.2 is out")  # type: ignore[attr-defined]
 
 
 def run(one: Mirrored) -> None:
@@ -42,12 +43,12 @@ def story(one: Mirrored) -> Action:
     return lambda say: run(one)
 
 
-def read(one: Mirrored) -> tuple[list[Any], list[str]]:
-    return one.scene(), one.words()
+def read(one: Mirrored) -> tuple[list[Any], list[str], str]:
+    return one.scene(), one.words(), one.world.status(one.sent)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
-def expected(contract: Contract) -> tuple[list[Any], list[str]]:
+def expected(contract: Contract) -> tuple[list[Any], list[str], str]:
     server = MockDiscord(contract=contract, limits={"enabled": False})
     with server, mirrored(server) as one:
         tell(one)
@@ -57,11 +58,13 @@ def expected(contract: Contract) -> tuple[list[Any], list[str]]:
 
 
 def test_what_is_expected_is_what_a_person_should_read(expected: Any) -> None:
-    threads, words = expected
+    threads, words, status = expected
 
-    assert words == ["please do B"]
-    assert [name for name, _, _ in threads] == ["💤 project", "✅ [project]: check"]
-    assert [archived for _, archived, _ in threads] == [False, True]
+    assert (words, status) == (["please do B"], "consumed")
+    names = ["💤 project", "✅ [project]: check", "📌 messages"]
+    assert [name for name, _, _ in threads] == names
+    assert [archived for _, archived, _ in threads] == [False, True, False]
+    assert [text for text, *_ in threads[2][2]][1:] == ["**ann**: 1.2 is out"]
     assert [text for text, *_ in threads[0][2]][1:3] == ["✅ first", "✅ second"]
     assert "".join(text for text, *_ in threads[1][2]).count("x = 1") == 1
 

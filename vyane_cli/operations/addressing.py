@@ -34,7 +34,7 @@ def resolve(
     own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
     match address.kind:
         case ToKind.CHANNEL:
-            _check_channel(runtime, address.text)
+            check_channel(runtime, address.text)
             path = layout.channel_inbox(address.text)
             return [
                 Target(
@@ -76,7 +76,7 @@ def resolve(
             return [_to_worker(runtime, worker, speaker, own) for worker in found]
 
 
-def _check_channel(runtime: "Runtime", name: str) -> None:
+def check_channel(runtime: "Runtime", name: str) -> None:
     """NotFoundError for one that is not set up: nothing would show the message."""
     if runtime.channels is None or name in runtime.config.channels:
         return

@@ -1,5 +1,6 @@
 """What is in an inbox, and what will happen to a message. Looking changes nothing."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,8 +8,10 @@ from vyane_cli.core.gating import Moment, Readings, Verdict, decide
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry, Head, render_entry
 from vyane_cli.core.messages import Lane, Message, Position, ToKind
+from vyane_cli.core.routing import CHANNEL
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
+from vyane_cli.operations.addressing import check_channel
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.lookup import find_message
@@ -61,8 +64,12 @@ def list_messages(
 
 
 def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
-    if who.startswith("channel:"):
-        return [runtime.layout.channel_inbox(who[len("channel:") :])]
+    if who.startswith(CHANNEL):
+        name = who.removeprefix(CHANNEL)
+        path = runtime.layout.channel_inbox(name)
+        if not os.path.exists(path):
+            check_channel(runtime, name)
+        return [path]
     if who.startswith("vs-"):
         logical = registry.load_logical_session(runtime.layout, who)
         if logical is None:
