@@ -116,7 +116,7 @@ def violations(
             found.append(f"another id: {text} was acknowledged as {message}")
     found += [f"doubled: {text} is there {n} times" for text, n in texts.items() if n > 1]
     found += [f"visible though it failed: {t}" for t in sorted(history.failed & set(texts))]
-    found += [f"from nowhere: {text}" for text in texts if text not in history.invoked]
+    found += [f"from nowhere: {text}" for text in sorted(set(texts) - history.invoked)]
     times = Counter(message for message, _ in history.shown)
     plain = Counter(message for message, marked in history.shown if not marked)
     if delivered:
