@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -193,6 +195,37 @@ def test_a_step_of_the_clock_makes_no_live_session_look_recycled(host, step_s):
     (row,) = list_workers(one.world)
     assert row["liveness"] == "idle"
     assert mail in one.prompt().text
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs a mount")
+@pytest.mark.parametrize("hidden", ["the list of processes", "other processes"])
+def test_a_session_whose_process_cannot_be_looked_at_is_neither_dead_nor_alive(host, hidden):
+    """No start tick, or another namespace of pids: unknown, and nothing is done about it."""
+    one = host()
+    one.start()
+    mail = one.world.send("project", "hello")
+    inside = "mount -t tmpfs none /proc && exec" if hidden.startswith("the") else "exec"
+    command = [sys.executable, "-m", "vyane_cli", "--json"]
+    how = ["-m"] if hidden.startswith("the") else ["--pid", "--fork", "--mount-proc"]
+
+    def blind(*words: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            ["unshare", *how, "sh", "-c", f'{inside} "$@"', "sh", *command, *words],
+            env={"PATH": os.environ["PATH"], "VYANE_HOME": one.home},
+            capture_output=True,
+            check=False,
+        )
+
+    (row,) = json.loads(blind("workers").stdout)
+    assert row["liveness"] == "unknown"
+    collected = json.loads(blind("gc").stdout)
+    assert {key for key, n in collected.items() if n and key != "dry_run"} == set()
+    person = ("--from-kind", "human", "--wait", "0.1s")
+    cancelled = blind("cancel", "project", "--force", *person)
+    assert cancelled.returncode == 5
+    assert one.process.poll() is None
+    assert rows(one)[0]["liveness"] == "idle"
+    assert one.world.status(mail) == "pending"
 
 
 def test_the_end_of_a_session_releases_its_files_and_keeps_its_worker(host):

@@ -174,6 +174,51 @@ def test_a_torn_line_is_set_aside_and_told(host):
     assert status["quarantined"] == 1
 
 
+def test_damage_in_the_middle_costs_one_line_and_is_named(host):
+    """What follows it is still read; a look changes nothing; `doctor --fix` keeps the bytes."""
+    one = host()
+    one.start()
+    for number in range(10):
+        one.world.send("project", f"n {number}")
+    path = Path(one.world.layout.inbox(one.worker))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[4] = broken = lines[4].replace(b"n 4", b"n 7")
+    path.write_bytes(b"".join(lines))
+
+    def summaries() -> list[str]:
+        rows = json.loads(vyane(one.home, "--json", "inbox", "project").out)
+        return [row["summary"] for row in rows]
+
+    left = [f"n {number}" for number in range(10) if number != 4]
+    assert summaries() == left
+    assert path.read_bytes() == b"".join(lines)
+    checks = json.loads(vyane(one.home, "--json", "doctor").out)
+    found = next(check for check in checks if check["check"] == "damaged_lines")
+    assert found["detail"] == f"messages/inbox/{path.name}, line 5: checksum does not match"
+    vyane(one.home, "doctor", "--fix")
+    assert summaries() == left
+    assert [Path(k["file"]).read_bytes() for k in quarantine.listing(one.home)] == [broken]
+
+
+def test_a_line_of_two_records_that_still_parses_is_set_aside_alone(host):
+    """The worst mixture of two writers: by its checksum it is none of theirs."""
+    one = host()
+    one.start()
+    for text in ("first", "second", "third", "fourth"):
+        one.world.send("project", text)
+    path = Path(one.world.layout.inbox(one.worker))
+    lines = path.read_bytes().splitlines(keepends=True)
+    cut = b'"payload"'
+    lines[1] = mixed = lines[1].partition(cut)[0] + cut + lines[2].partition(cut)[2]
+    assert json.loads(mixed)["message"]["payload"] == {"text": "third"}
+    path.write_bytes(b"".join(lines))
+    ran = one.hook("PostToolBatch")
+
+    assert [ran.text.count(text) for text in ("first", "third", "fourth")] == [1, 1, 1]
+    assert "second" not in ran.text
+    assert [Path(k["file"]).read_bytes() for k in quarantine.listing(one.home)] == [mixed]
+
+
 def test_a_damaged_timeline_is_refused_by_file_and_line(host):
     """Exit 7; it is left as it is."""
     one = host()

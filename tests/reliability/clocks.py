@@ -22,9 +22,17 @@ def library() -> str:
     return found[0] if found else ""
 
 
-def shifted(environ: Mapping[str, str], offset_s: float, zone: str = "") -> dict[str, str]:
-    """The environment of a command whose clock is off by so much."""
+def shifted(
+    environ: Mapping[str, str], offset_s: float, zone: str = "", *, wall_only: bool = False
+) -> dict[str, str]:
+    """The environment of a command whose clock is off by so much.
+
+    Its boot clock goes wild with it, which no machine's does, unless it is `wall_only`; a command
+    that sleeps fails then.
+    """
     more = {"LD_PRELOAD": library(), "FAKETIME": f"{offset_s:+.0f}s", "FAKETIME_DONT_RESET": "1"}
+    if wall_only:
+        more["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
     return {**environ, **more, **({"TZ": zone} if zone else {})}
 
 

@@ -61,6 +61,7 @@ def test_a_command_that_writes_changes_something_and_says_so(name):
     with lab() as one_lab:
         case = ACTS[name](one_lab)
         before = files(one_lab.home.parent)
+        locks = lock_files(one_lab)
         seen = case.seen()
         outcome = stopped_at(ENDLESS, lambda say: run_here(one_lab, case, say))
 
@@ -69,3 +70,9 @@ def test_a_command_that_writes_changes_something_and_says_so(name):
         assert files(one_lab.home.parent) != before
         if name not in ("gc", "tick"):
             assert case.seen() != seen
+        assert locks.items() <= lock_files(one_lab).items(), "a lock file is never made anew"
+
+
+def lock_files(one_lab: Lab) -> dict[str, int]:
+    """Every lock file and its inode: whoever waits at another one is not kept out."""
+    return {str(path): path.stat().st_ino for path in one_lab.home.rglob("*.lock")}

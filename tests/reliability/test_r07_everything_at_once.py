@@ -1,14 +1,17 @@
 """Writers, tickers, compaction and readers by cursor at the same time; nobody is killed."""
 
+import os
+import re
 from pathlib import Path
 
 from tests.reliability import history
 from tests.reliability.actors import Stage, wait_for
 from tests.reliability.scale import size
-from tests.simulated import machine
+from tests.simulated import machine, vyane
 
 MESSAGES = size(4_000, 100_000)
 WRITERS, TICKERS, READERS = 8, 4, 2
+SENDS = size(10, 200)
 
 
 def run(stage: Stage, messages: int = MESSAGES) -> list[str]:
@@ -54,3 +57,35 @@ def test_each_message_is_shown_once_while_the_inbox_is_compacted(count):
 
         assert not found, found[:20]
         assert len(told.ok) == MESSAGES // WRITERS * WRITERS
+
+
+def test_each_message_of_a_command_is_shown_once_while_others_compact(count):
+    """`vyane send`, the hook and `vyane gc`, as processes of their own."""
+    with machine() as make:
+        host = make()
+        host.start()
+        host.prompt()
+        stage = Stage(host, Path(host.home).parent / "logs")
+
+        def sending(who: str) -> None:
+            for number in range(SENDS):
+                ran = vyane(host.home, "send", "project", f"text {who}:{number};")
+                assert ran.status == 0, ran.err
+
+        writers = [stage.begin(lambda who=f"w{n}": sending(who)) for n in range(4)]  # type: ignore[misc]
+        shown, left, compacted = "", set(writers), 0
+        while left:
+            shown += host.hook("PostToolBatch").text
+            assert vyane(host.home, "gc", "--older-than", "0.001s").status == 0
+            compacted += 1
+            ended = {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
+            left -= ended
+        stage.check_complaints()
+        while text := host.batch().text:
+            shown += text
+        vyane(host.home, "gc", "--older-than", "0.001s")
+        wanted = sorted(f"w{n}:{number}" for n in range(4) for number in range(SENDS))
+        count(messages=len(wanted), compacted=compacted)
+
+        assert sorted(re.findall(r"text (w\d:\d+);", shown)) == wanted
+        assert sorted(re.findall(r"text (w\d:\d+);", str(stage.stored()))) == wanted

@@ -1,6 +1,8 @@
 """Clocks that are off, that jump between two commands, and that stand still."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.hostlab.waiting import wait_until
 from tests.reliability import acts, clocks
 from tests.reliability.scale import FULL
-from tests.simulated import machine
+from tests.simulated import machine, vyane
+from vyane_cli.operations.timelines.turn import start_turn
+from vyane_cli.store import locks, registry
 
 HOUR, DAY, YEAR = 3600, 86_400, 365 * 86_400
 QUICK = [1, -1, 60, -60, HOUR, -HOUR, DAY, -DAY, 30 * DAY, -30 * DAY, 10 * YEAR, -10 * YEAR]
@@ -31,6 +36,54 @@ def test_a_reader_by_cursor_passes_over_nothing_while_the_clock_jumps(count):
         count(events=1_000, violations=len(found))
 
         assert found == []
+
+
+def test_a_writer_that_is_slow_to_get_the_lock_is_not_passed_over():
+    """
+    Its event was made first and is appended last; a reader that polls in between and keeps its
+    cursor is given it by the next poll.
+    """
+    with machine() as make:
+        world = make().world
+        world.register("builder")
+        Path(world.layout.config).write_text("[locks]\nwait_s = 600\n")
+        token = str(start_turn(world, "builder", pid=os.getpid())["token"])
+        (builder,) = registry.Registry(world.layout).listing()
+        lock = locks.lock_path(world.layout.root, locks.Kind.TIMELINE, builder.logical_session_id)
+
+        def emit(tool: str) -> list[str]:
+            return ["turn", "emit", token, "ToolObserved", "--payload", json.dumps({"tool": tool})]
+
+        def poll() -> list[str]:
+            words = ("--json", "watch", "builder", "--history", "--consumer", "reader")
+            lines = vyane(world.layout.root, *words).out.splitlines()
+            events = (json.loads(line) for line in lines)
+            return [e["payload"].get("tool", "") for e in events if e["kind"] == "ToolObserved"]
+
+        held = locks.take_now(lock)
+        assert held is not None
+        slow = subprocess.Popen(
+            [sys.executable, "-m", "vyane_cli", *emit("slow")],
+            env={"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root},
+            stdout=subprocess.DEVNULL,
+        )
+        wait_until(lambda: waits_for_a_lock(slow.pid), "the slow writer waits for the lock")
+        slow.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not waits_for_a_lock(slow.pid), "it is stopped")
+        locks.give_back(held)
+        assert vyane(world.layout.root, *emit("quick")).status == 0
+        assert poll() == ["quick"]
+        slow.send_signal(signal.SIGCONT)
+        assert slow.wait(timeout=60) == 0
+
+        assert poll() == ["slow"]
+        assert poll() == []
+
+
+def waits_for_a_lock(pid: int) -> bool:
+    """By the kernel's own list, where who waits stands behind an arrow."""
+    rows = Path("/proc/locks").read_text().splitlines()
+    return any("->" in row and str(pid) in row.split() for row in rows)
 
 
 def test_messages_keep_their_order_while_the_clock_jumps():
@@ -120,3 +173,38 @@ def test_a_start_tick_is_compared_and_no_wall_clock(count):
             assert {row["liveness"] for row in rows} == {"idle"}, offset
             assert len(rows) == 20
         assert Path(first.home).is_dir()
+
+
+@needs_faketime
+def test_a_round_whose_clock_is_wrong_ends_nothing_that_lives(count):
+    """
+    Nine hours ahead, an hour back, thirty days ahead for one round and right again: who is there
+    stays, who is gone is seen to be gone, no mail expires, and each round does its work.
+    """
+    with machine() as make:
+        hosts = []
+        for number in range(6):
+            folder = Path(make().cwd).parent / f"s{number}"
+            folder.mkdir()
+            hosts.append(make(cwd=str(folder)))
+            hosts[-1].start()
+        home, world = hosts[0].home, hosts[0].world
+        vyane(home, "project", "create", "al", "--dir", hosts[0].cwd, "--main", "s0")
+        for number in range(1, 6):
+            vyane(home, "project", "join", "al", f"s{number}")
+        mail = [world.send(f"s{number}", "hello") for number in range(6)]
+        for host in hosts[4:]:
+            host.die()
+        cells = []
+        for offset in (0, 9 * HOUR, 8 * HOUR, 30 * DAY, 0, HOUR // 6):
+            environ = clocks.shifted({}, offset, wall_only=True)
+            ran = vyane(home, "--json", "wake", "--project", "al", environ=environ)
+            assert ran.status == 0, ran.err
+            cells.append(ran.document["cell"])
+            rows = vyane(home, "--json", "workers", "list", "--all", environ=environ).document
+            seen = {row["name"]: row["liveness"] for row in rows}
+            assert seen == {f"s{n}": "idle" if n < 4 else "exited" for n in range(6)}, offset
+            count(rounds=1)
+        assert len(set(cells)) == 1, cells
+        assert [world.status(one) for one in mail] == ["pending"] * 6
+        assert mail[1] in hosts[1].prompt().text
