@@ -71,6 +71,25 @@ CORE_STDLIB = set(
 CORE_CALLS = {"open", "print", "input", "breakpoint"}
 CLOCK_READS = {"now", "utcnow", "today"}  # of datetime, which is allowed for its arithmetic
 
+CHANGING_CALLS = set(
+    "chmod chown fchmod ftruncate link makedirs mkdir pwrite remove rename replace rmdir rmtree"
+    " symlink truncate unlink utime".split()
+)  # of os and shutil
+WRITING_FLAGS = {"O_CREAT", "O_TRUNC", "O_APPEND", "O_WRONLY"}
+AROUND_THE_SEAM = {
+    "store/files.py": "it is the seam",
+    "store/locks.py": "lock files, which hold nothing",
+    "channels/file.py": "a person's folder, with a seam of its own",
+    "channels/file_disk.py": "the same",
+    "commands/streams.py": "/dev/null, in place of a closed output",
+    "store/launches.py": "the log that a child prints to, opened for it",
+    "operations/timelines/export.py": "a pipe of the person's, or a device",
+    "operations/health/repairs.py": "a mode, announced at the seam",
+    "operations/timelines/delete.py": "a folder that was moved out of sight",
+    "operations/setup/removal.py": "the whole state folder, after everything else",
+    "operations/demo/demo.py": "a temporary folder of its own",
+}
+
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
 
 HOOK_MAY_NOT_LOAD = set(
@@ -203,6 +222,28 @@ def core_findings(package: Path) -> list[str]:
     return found
 
 
+def seam_findings(package: Path) -> list[str]:
+    """Where a file is changed past `store/files`: no test stops, fails or replays that call."""
+    found = []
+    for file in modules_of(package):
+        if file.relative_to(package).as_posix() in AROUND_THE_SEAM:
+            continue
+        for node in ast.walk(parsed(file)):
+            shown = f"{file.relative_to(package.parent)}:{getattr(node, 'lineno', 1)}"
+            match node:
+                case ast.Attribute(value=ast.Name(id="os" | "shutil"), attr=name) if (
+                    name in CHANGING_CALLS | WRITING_FLAGS
+                ):
+                    found.append(f"{shown}: {name} past store/files")
+                case ast.Call(
+                    func=ast.Name(id="open"), args=[_, ast.Constant(value=str(mode))]
+                ) if set(mode) & set("wax+"):
+                    found.append(f"{shown}: open for writing past store/files")
+                case _:
+                    pass
+    return found
+
+
 def name_findings(package: Path) -> list[str]:
     return [
         f"{path.relative_to(package.parent)}: says nothing about what it holds"
@@ -265,6 +306,11 @@ def test_the_core_has_no_io_no_clock_no_randomness_and_no_environment() -> None:
     assert not (found := core_findings(PACKAGE)), "\n".join(found)
 
 
+def test_a_file_is_changed_at_the_one_seam() -> None:
+    assert not (found := seam_findings(PACKAGE)), "\n".join(found)
+    assert all((PACKAGE / name).exists() for name in AROUND_THE_SEAM)
+
+
 def test_a_module_is_named_after_its_idea() -> None:
     assert not (found := name_findings(PACKAGE)), "\n".join(found)
 
@@ -315,6 +361,7 @@ def package_of(folder: Path, **changes: str) -> Path:
         family_findings,
         circle_findings,
         core_findings,
+        seam_findings,
         name_findings,
         hook_findings,
     ],
@@ -431,6 +478,24 @@ def test_io_clock_randomness_and_environment_in_the_core_are_found(line, tmp_pat
     (found,) = core_findings(package_of(tmp_path, **{"core/ids.py": f"import re\n{line}\n"}))
 
     assert found.startswith("pkg/core/ids.py:2: core ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.replace(a, b)",
+        "os.makedirs(a, exist_ok=True)",
+        "shutil.rmtree(a)",
+        "fd = os.open(a, os.O_RDWR | os.O_CREAT)",
+        "file = open(a, 'wb')",
+        "file = open(a, 'r+')",
+    ],
+)
+def test_a_change_of_a_file_past_the_seam_is_found(line, tmp_path) -> None:
+    text = f"import os, shutil\nb = open('b', 'rb')\na = 'a'\n{line}\n"
+    (found,) = seam_findings(package_of(tmp_path, **{"operations/send.py": text}))
+
+    assert found.startswith("pkg/operations/send.py:4: ")
 
 
 @pytest.mark.parametrize(

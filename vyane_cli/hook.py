@@ -24,7 +24,6 @@ PROTOCOL = "1"
 """The form of the call between guard and tick. A guard of another form is not guessed at."""
 STDIN_MAX = 64 * 1024 * 1024
 STDIN_WAIT_S = 0.5
-LOG_MAX = 256 * 1024
 
 
 class Options:
@@ -78,7 +77,7 @@ def run(options: Options) -> int:
     if not os.path.isdir(runtime.layout.root):
         return 0  # never set up, or taken away under live hooks
     if options.protocol != PROTOCOL:
-        log(runtime, f"hook_protocol_mismatch: the guard speaks {options.protocol}, not {PROTOCOL}")
+        runtime.log(f"hook_protocol_mismatch: the guard speaks {options.protocol}, not {PROTOCOL}")
         return 0  # `doctor` says so too: `vyane hooks install` writes the guard anew
     deadline = runtime.limit = runtime.deadline(HOOK_BUDGET_S)
     said = not (options.rerun or options.again)
@@ -95,7 +94,7 @@ def run(options: Options) -> int:
 
         call = call._replace(event=Event.RERUN)
     if call.problem:
-        log(runtime, f"{options.event or call.name}: {call.problem}")
+        runtime.log(f"{options.event or call.name}: {call.problem}")
     if call.rewake:  # it runs beside the session, which does not wait for it
         deadline = runtime.limit = runtime.deadline(WATCH_BUDGET_S)
     return serve(runtime, options, call, host, deadline)
@@ -120,7 +119,7 @@ def serve(
             )
             sleeps = plan is not None and plan.sleeps
         except LockTimeoutError as error:
-            log(runtime, f"{call.name}: {error.message}")
+            runtime.log(f"{call.name}: {error.message}")
             sleeps = call.rewake and call.attended  # a ring is not heard twice
             if not (out.shown or sleeps):
                 ticking.spool_call(runtime, call)
@@ -133,11 +132,11 @@ def serve(
 
             sleep_and_tick(runtime, call, host, out.show)
     except VyaneError as error:
-        log(runtime, f"{call.name}: {error.message}")
+        runtime.log(f"{call.name}: {error.message}")
     except Exception as error:
         import traceback
 
-        log(runtime, f"{call.name}: {error!r}\n{traceback.format_exc()}")
+        runtime.log(f"{call.name}: {error!r}\n{traceback.format_exc()}")
     wake = WAKE_STATUS if options.guard else host.WAKE_STATUS
     return wake if out.woke else 0
 
@@ -196,23 +195,3 @@ def read_stdin(wait_s: float) -> bytes:
     except (OSError, ValueError):
         pass
     return b"".join(parts)
-
-
-def log(runtime: "Runtime", text: str) -> None:
-    """One line for `doctor`; the file is begun anew when it grows large. Never raises."""
-    try:
-        import time
-
-        path = runtime.layout.log
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        fd = os.open(path, flags, 0o600)
-        try:
-            if os.fstat(fd).st_size > LOG_MAX:
-                os.replace(path, path + ".1")
-            os.write(fd, f"{stamp} {text.rstrip()[:2000]}\n".encode("utf-8", "replace"))
-        finally:
-            os.close(fd)
-    except OSError:
-        pass

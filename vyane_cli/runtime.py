@@ -9,7 +9,8 @@ from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.ids import next_ulid
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.turns import Clock
-from vyane_cli.store import codec, locks, processes, templates
+from vyane_cli.errors import VyaneError
+from vyane_cli.store import codec, files, locks, processes, templates
 from vyane_cli.store import config as config_file
 from vyane_cli.store.layout import Layout, find_root, root_at
 from vyane_cli.store.locks import Deadline as Deadline
@@ -27,6 +28,7 @@ HOOK_BUDGET_S = 0.8
 """One deadline for all locks of one hook call."""
 WATCH_BUDGET_S = 5.0
 """The same for a handler that runs beside the session."""
+LOG_MAX_BYTES = 256 * 1024
 
 
 def local_time(at: float) -> tuple[int, int, int]:
@@ -114,6 +116,18 @@ class Runtime:
         """A ULID that sorts after every earlier one of this process."""
         self._last_id = next_ulid(self._last_id, now_ms, self.entropy(10))
         return self._last_id
+
+    def log(self, text: str) -> None:
+        """A line of `log/hook.log`, for `doctor`; it is begun anew when it grows large.
+
+        Never raises: it tells of errors.
+        """
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        line = f"{stamp} {text.rstrip()[:2000]}\n".encode("utf-8", "replace")
+        try:
+            files.add_note(self.layout.log, line, LOG_MAX_BYTES)
+        except VyaneError:
+            pass
 
     def identify(self, pid: int) -> Process | None:
         """The process that has this pid now."""

@@ -628,6 +628,20 @@ def test_an_error_is_written_down_for_the_doctor(busy):
     assert "damaged" in text
 
 
+def test_the_log_of_errors_goes_aside_when_it_grows_large(host):
+    one = host()
+    log = Path(one.home, "log", "hook.log")
+    one.world.log("first")
+    one.world.log("second")
+    assert [line.split()[1] for line in log.read_text().splitlines()] == ["first", "second"]
+    log.write_text("x" * 300_000)
+    one.world.log("third")
+
+    assert [line.split()[1] for line in log.read_text().splitlines()] == ["third"]
+    assert Path(f"{log}.1").read_text() == "x" * 300_000
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_hook_leaves_no_descriptor_and_no_process_behind(busy):
     """It runs at each step of somebody's session."""
     busy.world.send("project", "hello")

@@ -275,6 +275,26 @@ def test_an_export_is_the_events_the_story_or_spans(person, tmp_path) -> None:
     assert tool["status"] == {"code": 2}
 
 
+def test_an_export_is_for_its_owner_and_makes_no_folder(person, tmp_path) -> None:
+    """A slip in the path is an error; a file that was there keeps its mode."""
+    target, shared = tmp_path / "events.jsonl", tmp_path / "shared.jsonl"
+    shared.write_text("old")
+    shared.chmod(0o644)
+    for path in (target, shared):
+        assert person.run("timeline", "export", "bob", "--output", str(path)).status == 0
+    assert target.read_bytes() == shared.read_bytes()
+    assert (target.stat().st_mode & 0o777, shared.stat().st_mode & 0o777) == (0o600, 0o644)
+    ran = person.run("timeline", "export", "bob", "--output", str(tmp_path / "typo" / "x.jsonl"))
+
+    assert ran.status == 1
+    assert b"no such file" in ran.err.lower()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
+        "events.jsonl",
+        "shared.jsonl",
+    ]
+    assert not (tmp_path / "typo").exists()
+
+
 def test_a_consumer_is_kept_beside_the_timeline_and_follows_without_a_mode(person) -> None:
     assert len(person.lines("watch", "bob", "--history", "--consumer", "mirror")) == 5
     assert person.lines("watch", "bob", "--history", "--consumer", "mirror") == []

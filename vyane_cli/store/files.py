@@ -5,7 +5,7 @@ Directories are made 0700 and files 0600, whatever the umask.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from vyane_cli.errors import DurabilityUnknownError, StorageError
 
@@ -136,6 +136,16 @@ def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = 
     A symbolic link keeps pointing where it did and a file keeps its mode. A crash leaves the old
     or the new file, and perhaps a temporary one (`.NAME.PID.tmp`) that `gc` removes.
     """
+    replace_by(path, (data,), mode=mode, durable=durable)
+
+
+def replace_by(
+    path: str, pieces: Iterable[bytes], *, mode: int | None = None, durable: bool = True
+) -> int:
+    """The same by pieces, which need not fit into memory; how many bytes.
+
+    An error that comes from them is passed on, and leaves the old file.
+    """
     path = os.path.realpath(path)
     if mode is None:
         try:
@@ -144,31 +154,60 @@ def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = 
             mode = FILE_MODE
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+    size = 0
     try:
         fd = open_for_writing(temporary)
         try:
             os.fchmod(fd, mode)
             truncate(fd, 0, temporary)
-            write(fd, data, 0, temporary)
+            for piece in pieces:
+                write(fd, piece, size, temporary)
+                size += len(piece)
             if durable:
                 sync(fd, temporary)
         finally:
             os.close(fd)
         step("rename", path)
         os.replace(temporary, path)
-    except (OSError, StorageError) as error:
+    except BaseException as error:
         try:
             os.unlink(temporary)
         except OSError:
             pass
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(path, error) from error
+        if isinstance(error, OSError):
+            raise StorageError(path, error) from error
+        raise
     if durable:
         try:
             sync_directory(folder)
         except OSError as error:
             raise DurabilityUnknownError(path, error) from error
+    return size
+
+
+def add_note(path: str, line: bytes, most_bytes: int = 0) -> None:
+    """Append a line that decides nothing: one call, without a lock and without a flush.
+
+    A file of more than `most_bytes` (0: of any size) goes aside first, as `NAME.1`.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    if most_bytes and _size(path) > most_bytes:
+        move(path, path + ".1")
+    fd = _in_folder("open", path, lambda: open_private(path, flags))
+    try:
+        step("write", path)
+        os.write(fd, line)
+    except OSError as error:
+        raise StorageError(path, error) from error
+    finally:
+        os.close(fd)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 class before_commit:  # noqa: N801  reads as what a `with` says

@@ -47,15 +47,9 @@ def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
 
 def _note(index: str, record: dict[str, Any]) -> None:
     """The bytes are kept by now: a note about them is not worth an error."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        fd = files.open_private(index, flags)
-        try:
-            files.step("write", index)
-            os.write(fd, codec.encode_line(record))
-        finally:
-            os.close(fd)
-    except OSError:
+        files.add_note(index, codec.encode_line(record))
+    except StorageError:
         return
 
 

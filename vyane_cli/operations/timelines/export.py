@@ -1,5 +1,6 @@
 """Timeline export: the whole of a timeline in another form, piece by piece. Changes no state."""
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ from vyane_cli.core.story import tell_turns
 from vyane_cli.errors import InvalidInputError, StorageError
 from vyane_cli.operations.timelines.select import Found, find_timeline
 from vyane_cli.operations.timelines.watch import event_of
+from vyane_cli.store import files
 from vyane_cli.store.reading import Reader
 
 TYPE_CHECKING = False
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     Tell = Callable[[Mapping[str, Any]], Iterable[str]]
 
 FORMATS = ("jsonl", "md", "otlp-json")
+CHUNK = 64 * 1024
 
 
 def export_timeline(runtime: "Runtime", who: str, form: str, tell: "Tell") -> Iterator[str]:
@@ -63,28 +66,30 @@ def _json(value: object) -> str:
 
 
 def write_whole(path: str, pieces: Iterable[str]) -> int:
-    """Write a file of the person's, whole or not at all; how many bytes.
+    """Write a file of the person's, whole or not at all, on disk on return; how many bytes.
 
     A link is followed. What is no file, such as a pipe or /dev/stdout, is written to as it is:
-    put in its place, a file would take it away from everybody.
+    put in its place, a file would take it away from everybody. A folder that is not there is a
+    slip of the person's, and is not made.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         return _write_into(path, pieces)
-    path = os.path.realpath(path)
-    temporary = f"{path}.{os.getpid()}.tmp"
+    if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise StorageError(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    return files.replace_by(path, _in_chunks(pieces))
+
+
+def _in_chunks(pieces: Iterable[str]) -> Iterator[bytes]:
+    """The text by some 64 KiB: a call for each line of it would take its time."""
+    held: list[str] = []
     size = 0
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            for piece in pieces:
-                size += file.write(piece)
-        size = os.path.getsize(temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StorageError(path, error) from error
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-    return size
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            yield "".join(held).encode("utf-8", "replace")
+            held, size = [], 0
+    yield "".join(held).encode("utf-8", "replace")
 
 
 def _write_into(path: str, pieces: Iterable[str]) -> int:
