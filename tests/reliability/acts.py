@@ -8,6 +8,7 @@ reads a row in `READS`; a test goes through the command line and says so.
 import importlib
 import json
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -27,7 +28,7 @@ from vyane_cli.core.messages import Kind
 from vyane_cli.errors import NotFoundError
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.timelines.turn import finish_turn, start_turn
-from vyane_cli.store import document, inbox, journal, registry, timeline
+from vyane_cli.store import document, inbox, journal, needs, registry, schedules, timeline
 
 PERSON = ("--from-kind", "human")
 WAITS = "a message that was there before"
@@ -114,12 +115,12 @@ class Case(NamedTuple):
     """The message that waited in the session's inbox is still given to it afterwards."""
     codes: tuple[int, ...] = (0,)
     """What it may end with when nothing is in its way."""
-    seam: bool = True
-    """It changes files through `store/files` alone: a file of the user's own is no state."""
     told: bool = True
     """What it prints says that it is done: not of events, which come before their cursor."""
     again: tuple[int, ...] = ()
     """What else it may end with when it is run once more."""
+    stepwise: bool = False
+    """It goes step by step: each is right, what it could not do it says, the next one does it."""
     alone: bool = True
     """Nothing else goes on: what it starts in the background is part of no rig."""
 
@@ -259,7 +260,7 @@ def consuming(lab: Lab) -> Case:
 def exporting(lab: Lab) -> Case:
     target = lab.path("export.json")
     words = ("timeline", "export", "project", "--output", str(target))
-    return Case(words, lambda: target.exists() and bool(target.read_bytes()), seam=False)
+    return Case(words, lambda: target.exists() and bool(target.read_bytes()))
 
 
 def deleting(lab: Lab) -> Case:
@@ -401,6 +402,8 @@ def ready(lab: Lab, *lines: str) -> None:
 
 
 ALPHA = "project create alpha --dir {cwd} --main project"
+BETA = "project create beta --dir {cwd}/../other --main other"
+"""A project whose main worker is at rest."""
 
 
 def row(
@@ -420,6 +423,30 @@ def row(
     return prepare
 
 
+def pausing(lab: Lab) -> Case:
+    """A round that calls the person for a blocked task, and pauses the project's rounds."""
+    blocked = "task report T1 --state blocked --reason x --project beta"
+    places = {"cwd": lab.one.cwd}
+    ready(lab, BETA.format(**places), "task add a --project beta", blocked)
+
+    def seen() -> object:
+        told = [one["key"] for one in needs.listing(lab.world.layout)]
+        states = schedules.load(lab.world.layout, "beta").plans.values()
+        return sum(key.startswith("blocked:") for key in told), [str(one.status) for one in states]
+
+    (_, active) = before = seen()
+    words = ("wake", "--schedule", "A", "--project", "beta")
+    return Case(words, seen, between=((1, active), before))
+
+
+def feeding_back(lab: Lab) -> Case:
+    """A round that tells the main worker what the goal still lacks."""
+    done = "task report T1 --state done --no-artifact-reason none --project beta"
+    goal = "goal set ship --accept tests --project beta"
+    ready(lab, BETA.format(cwd=lab.one.cwd), goal, "task add a --project beta", done)
+    return Case(("wake", "--project", "beta"), lambda: lab.texts("other"), stepwise=True)
+
+
 def need(lab: Lab) -> dict[str, str]:
     """The id of the first thing that a person is needed for."""
     for line in journal.read(lab.world.layout.need_user):
@@ -429,13 +456,30 @@ def need(lab: Lab) -> dict[str, str]:
     raise AssertionError("nobody is needed")
 
 
+def aged(lab: Lab) -> dict[str, str]:
+    """The bindings are of long ago."""
+    path = lab.home / "bindings.json"
+    path.write_text(
+        re.sub(r'("(bound|last_activity)_at": )[0-9.]+', r"\g<1>1000000000.5", path.read_text())
+    )
+    return {}
+
+
+def written(lab: Lab) -> dict[str, str]:
+    """A person has written to the session in its conversation."""
+    with (lab.home / "threads" / "c1.md").open("a") as file:
+        file.write("\nplease look at the tests\n")
+    return {}
+
+
 def binding(lab: Lab) -> dict[str, str]:
     """The id of the first binding."""
     data = json.loads((lab.home / "bindings.json").read_bytes())
     return {"binding": next(iter(data["bindings"]))}
 
 
-FILE_CHANNEL = "\n[channels.file]\n"
+OWNER = pwd.getpwuid(os.getuid()).pw_name
+FILE_CHANNEL = f'\n[channels.file]\nallow_users = ["{OWNER}"]\n'
 BIND = "bind project --channel file --conversation c1"
 
 
@@ -514,13 +558,25 @@ ACTS: dict[str, Callable[[Lab], Case]] = {
         sees="queue/*.jsonl",
         fill=need,
     ),
+    "wake (pause)": pausing,
+    "wake (tell)": feeding_back,
+    "mirror pull": channelled(
+        row("mirror pull", BIND, sees="messages/inbox/*.jsonl", fill=written, stepwise=True)
+    ),
+    "mirror push": channelled(row("mirror push", BIND, sees="threads/*.md", stepwise=True)),
     "schedule pause": row("schedule pause --project alpha", ALPHA),
+    "schedule set": row("schedule set A FREQ=HOURLY;BYMINUTE=7 --project alpha", ALPHA),
     "schedule resume": row(
         "schedule resume --project alpha", ALPHA, "schedule pause --project alpha"
     ),
     "bind": channelled(row(BIND, sees="bindings.json")),
     "unbind": channelled(
         row("unbind --id {binding} --reason over", BIND, sees="bindings.json", fill=binding)
+    ),
+    "bindings sweep": channelled(
+        row(
+            "bindings sweep", f"{BIND} --max-age 1h", sees="bindings.json", fill=aged, stepwise=True
+        )
     ),
     "bindings touch": channelled(
         row("bindings touch {binding} --idle 5h", BIND, sees="bindings.json", fill=binding)
@@ -566,14 +622,9 @@ READS: dict[str, tuple[str, ...]] = {
 
 
 ELSEWHERE: dict[str, str] = {
-    "need-user notify": "it speaks to a service of the person's and writes nothing",
-    "wake": "a round of several steps: tests/store/test_rounds_at_once.py kills it",
+    "need-user notify": "it speaks to a service: tests/cli/test_need_user.py kills it",
     "schedule install": "it changes the person's own crontab",
     "schedule remove": "it changes the person's own crontab",
-    "schedule set": "what it sets is checked with the rounds: tests/store/test_rounds.py",
-    "mirror push": "it writes to a channel step by step: tests/store/test_mirror.py kills it",
-    "mirror pull": "what it reads comes from outside: tests/store/test_mirror.py kills it",
-    "bindings sweep": "it ends bindings by their age: tests/store/test_mirror.py",
 }
 """Commands that are proven by tests of their own, with the reason."""
 

@@ -21,7 +21,9 @@ def lose_power(name: str, fault: str = "", limit: int = 10**9) -> Losses:
         lab, case = act.lab, act.case
         environ = {**lab.environ(), **case.environ}
         words = case.words if case.words[0] == "tick" else ("--json", *case.words)
-        ran = tracing.trace(words, environ, case.stdin, cwd=lab.one.cwd, fault=fault)
+        ran = tracing.trace(
+            words, environ, case.stdin, cwd=lab.one.cwd, fault=fault, alone=case.alone
+        )
         assert ran.status in case.codes, (ran.status, ran.err[-2000:])
         act.restore()
         top, tick = lab.home.parent, case.words[0] == "tick"
@@ -46,7 +48,7 @@ def after_loss(act: steps.Act, acknowledged: bool, shown: bytes) -> list[str]:
     found = [f"damaged: {one}" for one in acts.unsound(act.lab) if one not in act.flaws]
     if acknowledged and seen != act.after:
         found.append(f"acknowledged, and yet: {seen}")
-    if seen not in (act.before, act.after, *case.between):
+    if seen not in (act.before, act.after, *case.between) and not case.stepwise:
         found.append(f"neither old nor new: {seen}")
     again = act.run(steps.untouched)
     out, err = acts.printed(act.lab)

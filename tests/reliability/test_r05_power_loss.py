@@ -9,8 +9,16 @@ from tests.reliability.disk import Bytes, Disk, Names
 from tests.reliability.scale import FULL
 from tests.reliability.tracing import Call
 
-QUICK = ("send (first)", "send", "send (keyed)", "report (result)", "workers register", "gc")
-NAMES = [n for n in acts.ACTS if n != "spawn"] if FULL else QUICK  # its launcher goes on by itself
+QUICK = (
+    "send (first)",
+    "send",
+    "send (keyed)",
+    "report (result)",
+    "workers register",
+    "gc",
+    "timeline export",
+)
+NAMES = list(acts.ACTS) if FULL else QUICK
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
 

@@ -36,11 +36,14 @@ def _text(escaped: str) -> bytes:
     return bytes.fromhex(escaped.replace("\\x", ""))
 
 
-def parse(text: str) -> Iterator[Call]:
-    """The calls of a trace that was written with `-xx -y`."""
+def parse(text: str, *, alone: bool = True) -> Iterator[Call]:
+    """The calls of a trace that was written with `-xx -y`; not `alone`: of its first process."""
     halves: dict[str, str] = {}
+    first = text.split(" ", 1)[0]
     for line in text.splitlines():
         pid = line.split(" ", 1)[0]
+        if not alone and pid != first:
+            continue
         if line.endswith("<unfinished ...>"):
             halves[pid] = line.removesuffix("<unfinished ...>")
             continue
@@ -108,8 +111,12 @@ def trace(
     *,
     cwd: str,
     fault: str = "",
+    alone: bool = True,
 ) -> Traced:
-    """Run a command to its end; what it changed, call by call, in order."""
+    """Run a command to its end; what it changed, call by call, in order.
+
+    Not `alone`: what it starts in the background comes to its end too, and is left out.
+    """
     with tempfile.NamedTemporaryFile(suffix=".trace") as file:
         strace = ["strace", "-f", "-qq", "-xx", "-y", "-s", "20000000", "-o", file.name]
         ran = subprocess.run(
@@ -121,7 +128,7 @@ def trace(
             check=False,
             start_new_session=True,
         )
-        calls = list(parse(file.read().decode("ascii", "replace")))
+        calls = list(parse(file.read().decode("ascii", "replace"), alone=alone))
     return Traced(calls, ran.returncode, ran.stdout, ran.stderr)
 
 
