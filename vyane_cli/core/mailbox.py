@@ -246,9 +246,9 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
     A second message record with the id of an earlier one is the same message: the first wins.
     """
     entries: dict[str, Entry] = {}
-    head = Head()
+    head: object = None
     for offset, record in records:
-        head = parse_head(record.get("head"))
+        head = record.get("head")  # the last one counts
         try:
             op = Op(record.get("op", ""))
         except ValueError:
@@ -267,7 +267,7 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
         for message_id in ids_of(record):
             if message_id in entries:
                 entries[message_id] = advance(entries[message_id], op, record)
-    return Mailbox(head, tuple(entries.values()))
+    return Mailbox(parse_head(head), tuple(entries.values()))
 
 
 # ------------------------------------------------------------------ values as plain data
