@@ -4,12 +4,12 @@ import json
 import shutil
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
+from tests.hostlab.waiting import wait_until
 from tests.simulated import HUMAN, vyane
 from vyane_cli.core.mailbox import Process
 from vyane_cli.errors import RefusedError, VyaneError
@@ -166,9 +166,7 @@ def pane(tmp_path, one):  # noqa: F811
         [*tmux, "display-message", "-p", "#{pane_id} #{pane_pid}"], capture_output=True, text=True,
         check=True,
     ).stdout.split()  # fmt: skip
-    until = time.monotonic() + 10
-    while not typed.exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(typed.exists, "the program in the pane reads")
     session = registry.load_session(one.world.layout, one.session)
     assert session is not None
     session = session._replace(
@@ -182,9 +180,7 @@ def test_exactly_one_escape_is_typed_in_the_proven_pane(pane):
     """And nothing else."""
     session, typed = pane
     terminals.type_escape(session)
-    until = time.monotonic() + 10
-    while not typed.read_bytes() and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(typed.read_bytes, "something is typed")
 
     assert typed.read_bytes() == b"\x1b"
 
@@ -206,6 +202,29 @@ def test_without_proof_nothing_is_typed(pane, change):
     }[change]
     with pytest.raises(RefusedError, match="no Escape was typed"):
         terminals.type_escape(changed)
+
+    assert typed.read_bytes() == b""
+
+
+def test_a_session_that_is_not_in_the_foreground_of_its_pane_gets_no_key(pane, tmp_path):
+    """Suspended, or in the background: whoever has the keys now would get the Escape."""
+    session, _ = pane
+    child, typed = tmp_path / "child", tmp_path / "other"
+    tmux = ("tmux", "-S", session.terminal[0])
+    program = (
+        f"set -m; sleep 600 & echo $! >{child}; stty raw -echo; exec dd bs=1 of={typed} status=none"
+    )
+    made = subprocess.run(
+        [*tmux, "new-window", "-P", "-F", "#{pane_id}", "bash", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    wait_until(typed.exists, "the program in the foreground reads")
+    process = processes.identify(int(child.read_text()))
+    behind = session._replace(process=process, terminal=(session.terminal[0], made))
+    with pytest.raises(RefusedError, match="in the foreground"):
+        terminals.type_escape(behind)
 
     assert typed.read_bytes() == b""
 

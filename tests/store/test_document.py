@@ -105,6 +105,19 @@ def test_links_keep_pointing_where_they_did(tmp_path):
     assert [p.name for p in tmp_path.rglob("*.tmp")] == []
 
 
+def test_a_first_document_flushes_folders_that_were_there_already(tmp_path, monkeypatch):
+    """ "It exists" is not "it is durable": whoever made them may have died before the flush."""
+    root = tmp_path / "vyane"
+    (root / "queue" / "cancels").mkdir(parents=True)
+    calls: list[tuple[str, str]] = []
+    monkeypatch.setattr(files, "step", lambda name, where: calls.append((name, where)))
+    document.save(str(root / "queue" / "cancels" / "x.json"), {"n": 1}, str(root))
+    renamed = next(n for n, (name, _) in enumerate(calls) if name == "rename")
+    before = {where for name, where in calls[:renamed] if name == "fsync"}
+
+    assert {str(tmp_path), str(root), str(root / "queue"), str(root / "queue/cancels")} <= before
+
+
 @pytest.mark.parametrize("call", ["open", "ftruncate", "write", "fsync", "rename"])
 def test_a_replace_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call):
     """The error names the path and the reason."""

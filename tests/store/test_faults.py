@@ -11,12 +11,12 @@ import pytest
 
 from tests.simulated import HUMAN, Host, machine
 from tests.store.faults import Outcome, failing_at, stopped_at
-from vyane_cli.errors import VyaneError
+from vyane_cli.errors import DurabilityUnknownError, VyaneError
 from vyane_cli.operations.register import rename_worker
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.timelines.delete import delete_timeline
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import quarantine
+from vyane_cli.store import files, quarantine
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 ERRNOS = [errno.ENOSPC, errno.EIO] + ([errno.EROFS, errno.EDQUOT, errno.EACCES] if FULL else [])
@@ -154,6 +154,31 @@ def test_a_failed_flush_after_the_commit_is_told_apart_from_failure():
     every_k(run)
     assert (8, "fsync") in codes
     assert all(name == "fsync" for code, name in codes if code == 8)
+
+
+def test_a_retry_is_done_only_when_the_disk_confirms_what_is_there(monkeypatch):
+    """ "It is there" is not "it is durable": a retry flushes file and folders, or says 8 again."""
+    with machine() as make:
+        one = ready(make, "filled")
+        before = texts_of(one)
+        path = one.world.layout.inbox(one.worker)
+        draft = Draft("project", "hello", idempotency_key="key")
+
+        def failing(where: str) -> None:
+            def step(name: str, place: str) -> None:
+                if name == "fsync" and place == where:
+                    raise OSError(5, "Input/output error")
+
+            monkeypatch.setattr(files, "step", step)
+
+        for where in (path, path, os.path.dirname(path)):
+            failing(where)
+            with pytest.raises(DurabilityUnknownError):
+                send(one.world, draft, HUMAN)
+        failing("")
+
+        assert send(one.world, draft, HUMAN).repeated
+        assert texts_of(one) == [*before, "hello"]
 
 
 def test_a_killed_keyed_broadcast_is_completed_by_its_retry():

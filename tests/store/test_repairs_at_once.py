@@ -1,18 +1,20 @@
 """`doctor --fix` while everybody works: what is mended, what is kept, and nothing is lost."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.reliability import history
 from tests.reliability.actors import Stage, Work, wait_for
-from tests.simulated import machine
+from tests.simulated import World, machine
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.health.checks import state
 from vyane_cli.operations.health.repairs import repair
-from vyane_cli.store import journal, locks, quarantine, registry, timeline
+from vyane_cli.operations.needs import call_person
+from vyane_cli.store import journal, locks, needs, quarantine, registry, timeline
 from vyane_cli.store.locks import Kind
 
 RUBBISH, HALF = b"rubbish\n", b'{"v":1,"half'
@@ -167,6 +169,58 @@ def test_a_timeline_with_half_a_line_is_mended_while_its_producer_works(stage):
 
 def path_session(path: str) -> str:
     return Path(path).parent.name
+
+
+def test_what_is_derived_is_mended_while_it_is_derived(stage):
+    """
+    Names, the page of needs and markers are spoilt again and again; four send, one reads, workers
+    register, the person is called, two repair. Each comes to what it is derived from; no mail is
+    lost.
+    """
+    layout, session = stage.world.layout, stage.host.session
+    ends = stage.logs / "ends"
+    spoilt = (Path(layout.names), Path(layout("queue", "NEED-USER.md")))
+
+    def until_the_end(step: Callable[[World, int], object]) -> Work:
+        def work() -> None:
+            world, number = stage.own_world(), 0
+            while not ends.exists():
+                step(world, number)
+                number += 1
+
+        return work
+
+    def spoil(world: World, number: int) -> None:
+        spoilt[number % 2].write_text("rubbish\n")
+        marker = Path(layout.pending(session))
+        with suppress(FileNotFoundError):
+            marker.touch() if number % 4 < 2 else marker.unlink()
+
+    def need(world: World, number: int) -> None:
+        call_person(world, f"k{number}", f"text {number}")
+
+    call_person(stage.world, "first", "text")
+    writers = [stage.begin(stage.sender(f"w{n}", 25)) for n in range(4)]
+    others = [stage.begin(stage.ticker("t", ends=ends))]
+    others += [
+        stage.begin(until_the_end(step))
+        for step in (spoil, need, lambda world, n: world.register(f"worker-{n}"))
+    ]
+    others += [stage.begin(repairing(stage, 12)) for _ in range(2)]
+    wait_for([*writers, *others[-2:]])
+    ends.touch()
+    wait_for(others[:-2])
+    stage.check_complaints()
+    repair(stage.world, claude_settings, "/")
+
+    assert repair(stage.world, claude_settings, "/") == []
+    known = sorted(worker.name for worker in registry.Registry(layout).listing())
+    assert spoilt[0].read_text().splitlines() == known
+    assert spoilt[1].read_text().count("\n- N") == len(needs.listing(layout))
+    stage.drain()
+    told = history.gather(stage.logs)
+    assert history.violations(told, stage.stored()) == []
+    assert len(told.ok) == 100
 
 
 def test_modes_are_mended_while_files_come_and_go(stage):
