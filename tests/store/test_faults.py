@@ -12,11 +12,13 @@ import pytest
 from tests.simulated import HUMAN, Host, machine
 from tests.store.faults import Outcome, failing_at, stopped_at
 from vyane_cli.errors import DurabilityUnknownError, VyaneError
+from vyane_cli.hosts import claude_code
 from vyane_cli.operations.register import rename_worker
 from vyane_cli.operations.send import Draft, send
+from vyane_cli.operations.tick import spool_call
 from vyane_cli.operations.timelines.delete import delete_timeline
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import files, quarantine
+from vyane_cli.store import files, processes, quarantine
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 ERRNOS = [errno.ENOSPC, errno.EIO] + ([errno.EROFS, errno.EDQUOT, errno.EACCES] if FULL else [])
@@ -209,6 +211,25 @@ def tick(one: Host, name: str, say: Callable[[object], None], **more: Any) -> No
     """A hook call; what it showed is said as it is shown."""
     seen = one.call(name, show=lambda reply: say(reply.context + reply.wake), **more)
     assert seen is not None
+
+
+def test_a_call_that_missed_its_locks_is_told_though_its_teller_is_killed():
+    """The end of a turn that was kept aside is there once, wherever the next call dies."""
+
+    def run(k: int) -> Outcome:
+        with machine() as make:
+            one = make()
+            one.start()
+            one.prompt(turn="first")
+            said = one.payload("Stop", last_assistant_message="done")
+            spool_call(one.world, claude_code.parse(said, one.environ(), processes.identify))
+            outcome = stopped_at(k, lambda say: say(one.prompt(turn="second").text))
+            one.prompt(turn="second")
+            one.stop()
+            assert one.outcomes() == ["success", "success"], outcome.at
+            return outcome
+
+    assert every_k(run) > 3
 
 
 TICKS = {

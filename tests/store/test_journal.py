@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vyane_cli.errors import StorageError
 from vyane_cli.store import codec, files, journal, quarantine
 
 values = st.recursive(
@@ -116,6 +117,19 @@ def test_the_checksum_is_that_of_the_bytes_before_it(path):
     body, _, check = Path(path).read_bytes().rstrip(b"\n").rpartition(b',"crc":')
 
     assert check == b'"%08x"}' % crc32(body)
+
+
+def test_a_reader_stops_at_the_last_newline(tmp_path):
+    """However long the lines are: what follows is an append at work, or one that a crash cut."""
+    path = str(tmp_path / "w.jsonl")
+    for number in range(5):
+        append(path, {"n": number, "text": "x" * 40_000}, root=str(tmp_path))
+    with open(path, "ab") as file:
+        file.write(b'{"v":1,"half')
+    lines = list(journal.read(path))
+
+    assert [line.damage for line in lines] == [None] * 5
+    assert [line.record["n"] for line in lines if line.record] == [0, 1, 2, 3, 4]
 
 
 def test_half_a_line_is_set_aside_before_the_next_append(tmp_path, path):
@@ -229,6 +243,23 @@ def test_the_same_damage_is_kept_once(tmp_path, path):
     assert kept(tmp_path) == [b"bad bytes"]
     index = (tmp_path / "quarantine" / "index.jsonl").read_text().splitlines()
     assert [json.loads(line)["reason"] for line in index] == ["test"]
+
+
+def test_a_copy_that_was_there_is_flushed_before_its_original_may_go(tmp_path, monkeypatch):
+    """Whoever kept it may have died before the flush, and then lost it with the power."""
+    root, path = str(tmp_path), str(tmp_path / "w.jsonl")
+    kept_as = quarantine.keep(root, path, b"bad bytes", 0, "test")
+    calls: list[tuple[str, str]] = []
+    monkeypatch.setattr(files, "step", lambda name, where: calls.append((name, where)))
+    assert quarantine.keep(root, path, b"bad bytes", 0, "test") == kept_as
+    assert {("fsync", os.path.dirname(kept_as)), ("fsync", root)} <= set(calls)
+
+    def broken(name: str, where: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "step", broken)
+    with pytest.raises(StorageError):
+        quarantine.keep(root, path, b"bad bytes", 0, "test")
 
 
 def test_every_directory_that_was_made_is_flushed(tmp_path, monkeypatch):

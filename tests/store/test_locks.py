@@ -156,6 +156,21 @@ def test_locks_are_given_up_whatever_happens_inside(tmp_path):
             pass
 
 
+def test_a_call_that_cannot_have_all_its_locks_keeps_none(tmp_path):
+    """Those that it took first are free again, while the one that it waited for is still held."""
+    root = str(tmp_path)
+    with stopped_holder(root, (Kind.TIMELINE, "t")):
+        with (
+            pytest.raises(LockTimeoutError),
+            held(root, [(Kind.INBOX, "w"), (Kind.TIMELINE, "t")], Deadline(0.05)),
+        ):
+            pass
+        lock = locks.take_now(lock_path(root, Kind.INBOX, "w"))
+
+        assert lock is not None
+        locks.give_back(lock)
+
+
 def test_a_lock_is_not_inherited_by_a_child(tmp_path):
     """A child that lives on does not hold it."""
     root = str(tmp_path)

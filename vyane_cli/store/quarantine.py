@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from zlib import crc32
 
-from vyane_cli.errors import DurabilityUnknownError, StorageError
+from vyane_cli.errors import StorageError
 from vyane_cli.store import codec, files
 
 TYPE_CHECKING = False
@@ -31,14 +31,16 @@ def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
     folder = os.path.join(root, "quarantine")
     name = os.path.relpath(path, root).replace(os.sep, "--")[-150:]
     target = os.path.join(folder, f"{name}.{offset}.{crc32(data):08x}.bad")
-    if not os.path.exists(target):
-        files.make_directories(folder)
-        try:
-            files.replace(target, data)
-        except DurabilityUnknownError as error:  # not sure of the copy: leave the original alone
-            cause = error.__cause__
-            broken = cause if isinstance(cause, OSError) else OSError(5, "I/O error")
-            raise StorageError(target, broken) from error
+    there = os.path.exists(target)
+    try:
+        with files.before_commit():  # not sure of the copy: leave the original alone
+            if not there:
+                files.make_directories(folder)
+                files.replace(target, data)
+        files.sync_directories(target, root)  # whoever made it or its folder may have died before
+    except OSError as error:
+        raise StorageError(target, error) from error
+    if not there:
         index = os.path.join(folder, "index.jsonl")
         record = {"file": os.path.relpath(path, root), "offset": offset, "bytes": len(data)}
         _note(index, {**record, "reason": reason, "kept": target})
