@@ -405,3 +405,27 @@ def test_nobody_is_told_of_a_place_that_is_made_anew(one: Mirrored) -> None:
 
     assert notes(one, one.host.worker) == []
     assert "✅ two" in one.texts()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_child_of_a_bound_session_gets_a_post_beside_it_only_if_the_settings_say_so(
+    discord: MockDiscord, enabled: bool
+) -> None:
+    """The first binding is left alone in any case; without a place the result goes to its own."""
+    with mirrored(discord, f"[bindings]\nspawn_child = {str(enabled).lower()}") as one:
+        one.configure(sessions="bound")
+        first = bound(one)
+        kid = one.child()
+        one.push()
+        one.settle(kid, "all is well")
+        one.push()
+        found = {b.target_session: b for b in book.load(one.world.layout).values()}
+        shown = "\n".join(one.texts())
+
+        assert found[one.host.logical].generation == first.generation
+        assert (logical(one, kid) in found) is enabled
+        assert ("✅ **kid**: all is well" in shown) is not enabled
+        if enabled:
+            assert found[logical(one, kid)].conversation.parent == first.conversation.parent
+            assert one.texts(kid)[-1] == "✅ **Result**\nall is well"
+    discord.assert_clean()
