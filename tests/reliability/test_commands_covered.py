@@ -16,8 +16,9 @@ ENDLESS = 100_000
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[str]:
     """Every command that does something by itself, by its words."""
     if hasattr(command, "list_commands"):
-        for name in command.list_commands(None):
-            yield from commands(command.get_command(None, name), (*words, name))
+        context = typer.Context(command)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), (*words, name))
     else:
         yield " ".join(words)
 
