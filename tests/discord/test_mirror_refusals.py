@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.discord.mockcord import MockDiscord
 from tests.discord.sessions import Mirrored, mirrored
 from tests.discord.test_mirror import started, waits
+from tests.simulated import World
+from vyane_cli import channels
 from vyane_cli.core.conversations import Conversation
+from vyane_cli.errors import LockTimeoutError
 from vyane_cli.hosts import claude_settings
+from vyane_cli.operations.conversations import mirror_rounds
 from vyane_cli.operations.conversations.bind import Wanted, bind
+from vyane_cli.operations.conversations.mirror_rounds import show_all, take_in
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.checks import places
 from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.store import mirrors
+from vyane_cli.operations.setup.init import initialise
+from vyane_cli.store import mirrors, needs
 
 
 @pytest.fixture
@@ -130,3 +137,37 @@ def test_a_sign_that_may_not_be_put_is_tried_once_in_a_post(one: Mirrored) -> No
 
     assert one.words() == ["m0", "m1", "m2", "m3"]
     assert one.asked("add_my_message_reaction") == 1
+
+
+def world_with(folder: Path, settings: str) -> World:
+    world = World(folder / "vyane")
+    initialise(world)
+    world.channels = channels.ADAPTERS
+    (folder / "vyane" / "config.toml").write_text(settings)
+    return world
+
+
+def test_a_round_without_a_token_calls_the_person_once(tmp_path):
+    """A timer gives next to no environment, and whoever asks in a terminal has the token there."""
+    world = world_with(tmp_path, '[channels.discord]\nforum = "123456789012345678"\n')
+
+    for _ in range(2):
+        assert take_in(world) == 0
+        assert show_all(world) == 0
+
+    (entry,) = needs.listing(world.layout)
+    assert "discord" in entry["text"]
+    assert "DISCORD_TOKEN" in entry["text"]
+    assert entry["ask"]
+
+
+def test_a_round_beside_a_run_of_the_mirror_calls_nobody(tmp_path, monkeypatch):
+    world = world_with(tmp_path, "[channels.file]\n")
+
+    def busy(runtime, *, channel):
+        raise LockTimeoutError(channel, 1.0)
+
+    monkeypatch.setattr(mirror_rounds, "push", busy)
+
+    assert show_all(world) == 0
+    assert not needs.listing(world.layout)

@@ -1,12 +1,15 @@
 """What a round does for those who follow sessions: take in their words, show what happened.
 
-A channel that cannot be reached holds up no round; `doctor` and `vyane mirror status` say why.
+A channel that cannot be reached holds up no round; `doctor` and `vyane mirror status` say why. One
+that cannot even be opened here, such as for want of a token in the environment of a timer, looks
+well to whoever asks in a terminal: so the person is called.
 """
 
-from vyane_cli.errors import VyaneError
+from vyane_cli.errors import LockTimeoutError, VyaneError
 from vyane_cli.operations.conversations.channels import configured
 from vyane_cli.operations.conversations.mirror_pull import pull
 from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.needs import call_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +32,19 @@ def _over_channels(runtime: "Runtime", key: str) -> int:
     for name in configured(runtime):
         try:
             (report,) = work(runtime, channel=name)
-        except VyaneError:
+        except LockTimeoutError:
+            continue  # another run is at it
+        except VyaneError as error:
+            _call_person(runtime, name, error)
             continue
         count += int(report[key])
     return count
+
+
+def _call_person(runtime: "Runtime", channel: str, error: VyaneError) -> None:
+    """Once for each cause, while the entry is open."""
+    text = f"rounds cannot show sessions in {channel}, nor hear you there: {error.message}"
+    try:
+        call_person(runtime, f"channel:{channel}:{error.slug}", text, ask=error.hint)
+    except VyaneError:
+        return
