@@ -64,6 +64,22 @@ def test_a_thread_saved_with_other_line_ends_is_the_same_thread(bench: FileBench
     assert "> another" in path.read_text()
 
 
+@pytest.mark.parametrize("above", ["\n", "\n  \n", "\r\n", "\ufeff"])
+def test_an_empty_line_above_the_head_makes_no_words_of_it(bench: FileBench, above: str) -> None:
+    channel = bench.channel()
+    where = opened(channel)
+    path = bench.path(where)
+    path.write_text(above + path.read_text(), newline="")
+    bench.say(where, "my answer")
+
+    outcome = channel.read(where, "")
+    assert outcome.page is not None
+    assert [one.text for one in outcome.page.messages] == ["my answer"]
+    channel.mark(where, title="another")
+    assert path.read_text().strip("\n \ufeff").startswith("# another\n<!-- vyane:thread vs-")
+    assert path.read_text().count("vyane:thread") == 1
+
+
 def test_a_folder_that_is_not_there_ends_no_conversation(bench: FileBench) -> None:
     channel = bench.channel()
     where = opened(channel)

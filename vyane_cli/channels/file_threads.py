@@ -40,6 +40,8 @@ class Thread:
     """A parsed thread file; `render` gives the same text back, but for what was changed."""
 
     def __init__(self) -> None:
+        self.above: list[str] = []
+        """Empty lines that a person put above the head."""
         self.title, self.key, self.closed = "", "", False
         self.body: list[str] = []
         self.blocks: dict[str, tuple[int, int]] = {}
@@ -65,13 +67,16 @@ class Thread:
         head = [f"# {self.title}"] if self.title else []
         if self.key:
             head.append(f"<!-- vyane:thread {self.key} {'closed' if self.closed else 'open'} -->")
-        return "\n".join([*head, *self.body])
+        return "\n".join([*self.above, *head, *self.body])
 
 
 def parse_thread(text: str) -> Thread:
     """Read a thread. Every text is one, an empty one too."""
     thread = Thread()
-    rows = text.split("\n")
+    rows = text.removeprefix("\ufeff").split("\n")
+    first = next((number for number, row in enumerate(rows) if row.strip()), 0)
+    if _HEAD.fullmatch("".join(rows[first + 1 : first + 2]).strip()):
+        thread.above, rows = rows[:first], rows[first:]
     if rows and rows[0].startswith("# "):
         thread.title = rows.pop(0)[2:].strip()
     if rows and (found := _HEAD.fullmatch(rows[0].strip())):
