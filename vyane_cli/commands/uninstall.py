@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from vyane_cli.commands.state import state_of
+from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.workers import shorten
+from vyane_cli.errors import InvalidInputError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.identity import require_person, whoami
 from vyane_cli.operations.setup.removal import remove_all
@@ -29,7 +30,7 @@ def command(
     runtime = state.runtime
     require_person(runtime, whoami(runtime), "uninstall vyane")
     if purge and not yes:
-        typer.confirm(f"remove {runtime.layout.root} with every message in it?", abort=True)
+        _ask(state, runtime.layout.root)
     done = remove_all(runtime, claude_settings, os.getcwd(), purge=purge)
 
     def human(screen: Screen) -> None:
@@ -44,3 +45,22 @@ def command(
         screen.say("the program itself: pip uninstall vyane (or pipx uninstall vyane)", "dim")
 
     state.show(done, human)
+
+
+def _ask(state: State, root: str) -> None:
+    sure = False
+    if not state.as_json:
+        try:
+            sure = typer.confirm(f"remove {root} with every message in it?")
+        except typer.Abort as error:  # nobody is there to answer, or Ctrl-C
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            print()
+    if not sure:
+        raise InvalidInputError(
+            "yes",
+            "",
+            f"given: it removes {root} with every message in it",
+            hint="vyane uninstall --purge --yes",
+            slug="confirm",
+        )

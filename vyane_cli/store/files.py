@@ -130,6 +130,11 @@ def sync_directories(path: str, root: str) -> None:
         folder = os.path.dirname(folder)
 
 
+def is_temporary(name: str) -> bool:
+    """Whether `replace` gives such a name to what is not finished."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
 def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
     """Replace a whole file: a temporary file in the same folder, flush, rename, flush.
 

@@ -11,7 +11,7 @@ from typing import Any
 from vyane_cli.errors import RefusedError, StorageError, VyaneError
 from vyane_cli.operations import hooks
 from vyane_cli.operations.projects import schedule
-from vyane_cli.store import projects, registry
+from vyane_cli.store import files, projects, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 SETTLE_S = 2.0
 """For so long a host may go on with the settings that it read last (measured)."""
 
-OURS = ("config.toml", "worker-registry.json", "hooks", "messages", "timelines", "sessions")
-"""What tells a state folder from any other folder."""
+SIGNS = frozenset({"worker-registry.json", "timelines", "wake", "beat"})
+"""What tells a state folder from any other folder: each has one of them from its first day."""
+
+OURS = SIGNS | {
+    "bindings.json", "config.toml", "current", "due", "hooks", "launches", "locks", "log",
+    "logical-sessions", "logs", "messages", "mirror", "processes", "projects", "quarantine",
+    "queue", "sessions", "threads", "worker-names",
+}  # fmt: skip
+"""All that vyane makes directly in it."""
 
 
 def remove_all(
@@ -41,7 +48,9 @@ def remove_all(
     if purge and os.path.isdir(root):
         time.sleep(SETTLE_S)
         try:
-            shutil.rmtree(root)
+            shutil.rmtree(os.path.realpath(root))
+            if os.path.islink(root):
+                os.unlink(root)
         except OSError as error:
             raise StorageError(root, error) from error
         purged = True
@@ -65,9 +74,20 @@ def remove_timers(runtime: "Runtime") -> list[str]:
 
 
 def _check_is_ours(root: str) -> None:
+    """RefusedError for a folder that is none of ours, or holds anything that is not ours.
+
+    VYANE_HOME may name a repository, or the folder of another program: it is not ours to remove.
+    """
     names = set(os.listdir(root))
-    if names and not names & set(OURS):
+    if names and not names & SIGNS:
         raise RefusedError(
             f"{root} does not look like vyane's state folder", slug="not_ours",
             hint="look at VYANE_HOME and --home",
+        )  # fmt: skip
+    others = sorted(name for name in names - OURS if not files.is_temporary(name))
+    if others:
+        shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+        raise RefusedError(
+            f"{root} holds what is not vyane's: {shown}", slug="not_ours",
+            hint="nothing was removed: take that out first, or remove the folder yourself",
         )  # fmt: skip
