@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import ExitCode
-from vyane_cli.operations.setup import removal
+from vyane_cli.operations import strangers
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "state-files.md"
 
@@ -30,7 +30,7 @@ def purge(home, *words: str, **more):
 def test_what_the_page_lists_is_what_may_be_removed():
     page = set(re.findall(r"^## `([^/`]+)", PAGE.read_text(), re.M))
 
-    assert page | {"threads"} == removal.OURS, "threads: of the file channel, unless it is set"
+    assert page | {"threads"} == strangers.OURS, "threads: of the file channel, unless it is set"
 
 
 @pytest.mark.parametrize("stranger", ["src", ".git", "notes.md", "config.toml.bak"])
@@ -84,3 +84,24 @@ def test_without_a_yes_nothing_is_removed_and_it_says_how(home, words, answer):
     if words:
         assert ran.out == b""
         assert json.loads(ran.err)["error"]["code"] == "confirm"
+
+
+def test_no_mode_is_changed_beside_what_is_not_ours(home):
+    """`doctor --fix` in a repository would take the x from every program in it."""
+    program = home / "bin" / "run"
+    program.parent.mkdir(mode=0o755)
+    program.touch(mode=0o755)
+    (home / "worker-names").chmod(0o644)
+    ran = vyane(home, "doctor", "--fix", "--json")
+    (check,) = (one for one in ran.document if one["check"] == "modes")
+
+    assert program.stat().st_mode & 0o777 == 0o755
+    assert (home / "worker-names").stat().st_mode & 0o777 == 0o644
+    assert not check["ok"]
+    assert "worker-names" in check["detail"]
+    assert "bin/" not in check["detail"]
+    assert "bin" in check["fix"]
+    program.unlink()
+    program.parent.rmdir()
+    vyane(home, "doctor", "--fix")
+    assert (home / "worker-names").stat().st_mode & 0o777 == 0o600

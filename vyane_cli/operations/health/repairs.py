@@ -16,6 +16,7 @@ from vyane_cli.errors import CorruptStateError, LockTimeoutError, VyaneError
 from vyane_cli.operations.health.checks import sessions, state
 from vyane_cli.operations.health.checks.subject import Subject
 from vyane_cli.operations.hooks import HostSettings
+from vyane_cli.operations.strangers import strangers
 from vyane_cli.operations.upkeep.expire import all_boxes
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import (
@@ -72,7 +73,9 @@ def _each(what: str, action: Callable[[], str]) -> Iterator[Repair]:
 
 
 def mend_modes(subject: Subject) -> Iterator[Repair]:
-    """Folders 0700, files 0600."""
+    """Folders 0700, files 0600; nothing where anything lies that is not ours."""
+    if os.path.isdir(subject.layout.root) and strangers(subject.layout.root):
+        return
     for path, right in list(state.wrong_modes(subject.layout)):
         files.step("chmod", path)
         try:

@@ -11,7 +11,8 @@ from typing import Any
 from vyane_cli.errors import RefusedError, StorageError, VyaneError
 from vyane_cli.operations import hooks
 from vyane_cli.operations.projects import schedule
-from vyane_cli.store import files, projects, registry
+from vyane_cli.operations.strangers import SIGNS, strangers
+from vyane_cli.store import projects, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
 
 SETTLE_S = 2.0
 """For so long a host may go on with the settings that it read last (measured)."""
-
-SIGNS = frozenset({"worker-registry.json", "timelines", "wake", "beat"})
-"""What tells a state folder from any other folder: each has one of them from its first day."""
-
-OURS = SIGNS | {
-    "bindings.json", "config.toml", "current", "due", "hooks", "launches", "locks", "log",
-    "logical-sessions", "logs", "messages", "mirror", "processes", "projects", "quarantine",
-    "queue", "sessions", "threads", "worker-names",
-}  # fmt: skip
-"""All that vyane makes directly in it."""
 
 
 def remove_all(
@@ -84,7 +75,7 @@ def _check_is_ours(root: str) -> None:
             f"{root} does not look like vyane's state folder", slug="not_ours",
             hint="look at VYANE_HOME and --home",
         )  # fmt: skip
-    others = sorted(name for name in names - OURS if not files.is_temporary(name))
+    others = strangers(root)
     if others:
         shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
         raise RefusedError(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.errors import CorruptStateError, InvalidInputError, VyaneError
 from vyane_cli.operations.health.checks.subject import Finding, Subject, some
+from vyane_cli.operations.strangers import strangers
 from vyane_cli.store import (
     claims,
     document,
@@ -69,10 +70,14 @@ def modes(subject: Subject) -> Finding:
     wrong = [path for path, _ in wrong_modes(subject.layout)]
     if not wrong:
         return Finding(True, "folders 0700, files 0600")
+    others = strangers(root)
+    fix = FIX
+    if others:
+        fix = f"give vyane a folder of its own: no mode is changed beside {some(others)}"
     shown = [
         f"{os.path.relpath(path, root)} ({os.lstat(path).st_mode & 0o7777:04o})" for path in wrong
     ]
-    return Finding(False, f"open to others or closed to you: {some(shown)}", FIX)
+    return Finding(False, f"open to others or closed to you: {some(shown)}", fix)
 
 
 def wrong_modes(layout: Layout) -> Iterator[tuple[str, int]]:
@@ -87,8 +92,12 @@ def wrong_modes(layout: Layout) -> Iterator[tuple[str, int]]:
 
 
 def _files(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Each file and folder that is there. Links are others' business."""
-    for folder, _, names in os.walk(root):
+    """Each file and folder that is ours. Links are others' business."""
+    others = set(strangers(root)) if os.path.isdir(root) else set()
+    for folder, below, names in os.walk(root):
+        if folder == root:
+            below[:] = [name for name in below if name not in others]
+            names = [name for name in names if name not in others]
         for path in (folder, *(os.path.join(folder, name) for name in names)):
             try:
                 found = os.lstat(path)
