@@ -105,3 +105,17 @@ def test_no_mode_is_changed_beside_what_is_not_ours(home):
     program.parent.rmdir()
     vyane(home, "doctor", "--fix")
     assert (home / "worker-names").stat().st_mode & 0o777 == 0o600
+
+
+def test_gc_takes_no_temporary_file_of_others(home):
+    """`.NAME.PID.tmp` is vyane's form; others have files that end in `.tmp` too."""
+    ours = home / "messages" / ".x.json.123.tmp"
+    theirs = (home / "bin" / ".x.json.123.tmp", home / "messages" / ".swap.tmp")
+    for path in (ours, *theirs):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (1, 1))
+    assert vyane(home, "gc").status == 0
+
+    assert not ours.exists()
+    assert all(path.exists() for path in theirs)

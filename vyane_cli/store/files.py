@@ -131,8 +131,9 @@ def sync_directories(path: str, root: str) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether `replace` gives such a name to what is not finished."""
-    return name.startswith(".") and name.endswith(".tmp")
+    """Whether `replace` gives such a name, `.NAME.PID.tmp`, to what is not finished."""
+    parts = name.split(".")
+    return len(parts) >= 4 and not parts[0] and parts[-1] == "tmp" and parts[-2].isdecimal()
 
 
 def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:

@@ -13,6 +13,7 @@ from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.resume import resume_waiting
+from vyane_cli.operations.strangers import strangers
 from vyane_cli.operations.timelines.delete import clear_trash
 from vyane_cli.operations.upkeep.expire import Box, all_boxes, expire
 from vyane_cli.operations.upkeep.leftovers import remove_blobs, remove_leftovers
@@ -225,10 +226,15 @@ def remove_trash(sweep: Sweep) -> int:
 def remove_temporary(sweep: Sweep) -> int:
     """Temporary files that a crash left go when they are an hour old."""
     count = 0
-    for folder, _, names in os.walk(sweep.layout.root):
+    root = sweep.layout.root
+    others = strangers(root) if os.path.isdir(root) else ()
+    for folder, below, names in os.walk(root):
+        if folder == root:
+            below[:] = [name for name in below if name not in others]
         for name in names:
             path = os.path.join(folder, name)
-            left = name.startswith(".") and name.endswith(".tmp")
-            if left and sweep.is_past(markers.modified(path) or sweep.now_s, TEMPORARY_S):
+            if files.is_temporary(name) and sweep.is_past(
+                markers.modified(path) or sweep.now_s, TEMPORARY_S
+            ):
                 count += sweep.guarded(path, Sweep.remove, path)
     return count
