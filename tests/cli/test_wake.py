@@ -351,15 +351,25 @@ def test_the_line_says_what_is_missing(home):
     assert "vyane schedule install" in doctor["rounds"]["fix"]
 
 
-@pytest.mark.skipif(not shutil.which("setpriv") or os.geteuid() != 0, reason="needs another uid")
-def test_an_account_without_an_entry_is_no_traceback(home):
-    """Its files are not its own: it says so, and ends with a clear text."""
-    home.json("schedule", "install", "--with", "cron")
-    command = cron_commands(home)[0].replace(">/dev/null", "").split(" 2>>")[0]
-    ran = run_as_cron(home, f"setpriv --reuid 54321 --regid 54321 --clear-groups {command}")
+def test_an_account_without_an_entry_and_without_a_home_is_told_what_to_set():
+    program = (
+        "import pwd, sys\n"
+        "pwd.getpwuid = {}.__getitem__\n"  # raises KeyError, as for an id that is in no file
+        "sys.argv[1:] = ['status']\n"
+        "from vyane_cli.app import main\n"
+        "main()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": "/usr/bin:/bin"},
+        cwd="/",
+        capture_output=True,
+        check=False,
+    )
 
-    assert ran.returncode != 0
-    assert b"Traceback" not in ran.stdout + ran.stderr
+    assert ran.returncode == 2
+    assert b"VYANE_HOME" in ran.stderr
+    assert b"Traceback" not in ran.stderr
     assert not Path("/~").exists()
 
 
