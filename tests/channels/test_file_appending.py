@@ -83,6 +83,22 @@ def test_a_full_disk_leaves_the_beginning_of_a_block_that_the_next_post_takes_aw
     assert bench.shown(where)[1:] == ["one\ntwo"]
 
 
+def test_zeros_that_a_loss_of_power_left_are_no_words_and_the_next_post_takes_them_away(
+    bench: FileBench,
+) -> None:
+    channel = bench.channel()
+    where = opened(channel)
+    path = bench.path(where)
+    with path.open("a") as thread:
+        thread.write("mine\n" + "\0" * 100)
+    assert [line.text for line in parse_thread(path.read_text()).lines] == ["mine"]
+
+    post(channel, where, "one\ntwo", "n9")
+
+    assert "\0" not in path.read_text()
+    assert bench.shown(where)[1:] == ["one\ntwo"]
+
+
 def test_a_thread_is_known_by_its_head_and_not_by_what_is_quoted_in_it(bench: FileBench) -> None:
     channel = bench.channel()
     said = "see\n<!-- vyane:thread vs-b open -->\nand <!-- vyane:thread vs-b open -->"

@@ -48,7 +48,7 @@ class Thread:
         """Nonce → its first and last line in `body`, the mark included."""
         self.lines: list[Line] = []
         self.unfinished = 0
-        """Bytes of a block at the end that a crash cut short."""
+        """Bytes at the end that a crash left: a block cut short, zeros of a write that was lost."""
 
     def holds(self, nonce: str) -> bool:
         """Whether the whole block with this nonce is there."""
@@ -73,6 +73,8 @@ class Thread:
 def parse_thread(text: str) -> Thread:
     """Read a thread. Every text is one, an empty one too."""
     thread = Thread()
+    text, whole = text.rstrip("\0"), len(text)
+    thread.unfinished = whole - len(text)
     rows = text.removeprefix("\ufeff").split("\n")
     first = next((number for number, row in enumerate(rows) if row.strip()), 0)
     if _HEAD.fullmatch("".join(rows[first + 1 : first + 2]).strip()):
@@ -97,7 +99,7 @@ def parse_thread(text: str) -> Thread:
                 thread.blocks.setdefault(mark[1], (number, last))
             elif last + 1 >= end and (not mark or rows[end] == "" or rows[end].startswith(">")):
                 cut = "\n".join(rows[number:])
-                thread.unfinished = len(cut.encode("utf-8", "surrogateescape"))
+                thread.unfinished += len(cut.encode("utf-8", "surrogateescape"))
                 break
             number = last + 1
             continue
