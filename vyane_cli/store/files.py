@@ -156,7 +156,7 @@ def replace_by(
     if mode is None:
         try:
             mode = os.stat(path).st_mode & 0o7777
-        except FileNotFoundError:
+        except OSError:  # what is wrong with the path, the opening says
             mode = FILE_MODE
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")

@@ -9,6 +9,7 @@ import pwd
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -58,6 +59,10 @@ class Scene:
         }
 
 
+REMOVE_S = 5.0
+"""For so long a temporary home that is written to again is removed again."""
+
+
 @contextmanager
 def stage_at(*, keep: bool) -> Iterator[Stage]:
     """A stage on a temporary home; gone afterwards, however we end, unless it is to be kept."""
@@ -69,9 +74,18 @@ def stage_at(*, keep: bool) -> Iterator[Stage]:
     finally:
         stage.close()
         if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         for one, handler in before.items():
             signal.signal(one, handler)
+
+
+def _remove(folder: str) -> None:
+    """Processes that nobody waits for may still be writing there, for a moment."""
+    end = time.monotonic() + REMOVE_S
+    shutil.rmtree(folder, ignore_errors=True)
+    while os.path.isdir(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _leave(number: int, frame: object) -> None:
