@@ -172,13 +172,18 @@ def test_found_out_after_the_nonce_s_window_a_text_is_still_there_once(one: Mirr
     assert {len(nonce) for nonce in nonces} == {25}
 
 
-def test_where_nothing_may_be_read_a_part_of_unknown_fate_is_not_sent_again(one: Mirrored) -> None:
+def second_of_unknown_fate(one: Mirrored) -> None:
+    """The second result was sent; its answer was lost, and so was each look for it."""
     started(one)
     one.turn("second")
     one.server.fault(kind="drop", operation="create_message", when="after")
     one.server.fault(kind="drop", operation="list_messages", times=-1)
     one.push()
     one.server.faults.clear()
+
+
+def test_where_nothing_may_be_read_a_part_of_unknown_fate_is_not_sent_again(one: Mirrored) -> None:
+    second_of_unknown_fate(one)
     forum = one.server.forum.id
     one.server.act("deny", channel=forum, permission="READ_MESSAGE_HISTORY")
     one.pass_s(600)
@@ -191,12 +196,7 @@ def test_where_nothing_may_be_read_a_part_of_unknown_fate_is_not_sent_again(one:
 
 
 def test_a_result_a_moderator_removed_in_between_stays_away(one: Mirrored) -> None:
-    started(one)
-    one.turn("second")
-    one.server.fault(kind="drop", operation="create_message", when="after")
-    one.server.fault(kind="drop", operation="list_messages", times=-1)
-    one.push()
-    one.server.faults.clear()
+    second_of_unknown_fate(one)
     one.server.act("delete_message", channel=one.thread(), message=one.messages()[-1]["id"])
     one.pass_s(60)
     one.turn("third")

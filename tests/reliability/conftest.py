@@ -5,13 +5,15 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.reliability import report
+from tests.reliability.actors import Stage
+from tests.simulated import machine
 
 ROOT = Path(__file__).parents[2]
 RULE = re.compile(r"test_r(\d\d)_")
@@ -145,3 +147,13 @@ def small_umask() -> Any:
     before = os.umask(0)  # what is made 0600 must not owe it to the umask
     yield
     os.umask(before)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """A home with a session in the middle of a turn."""
+    with machine() as make:
+        host = make()
+        host.start()
+        host.prompt()
+        yield Stage(host, Path(host.home).parent / "logs")

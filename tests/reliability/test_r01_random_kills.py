@@ -2,15 +2,11 @@
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.reliability import history
 from tests.reliability.actors import Stage, Work, ended, kill
 from tests.reliability.scale import dice, size
-from tests.simulated import machine
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.runtime import Deadline
 from vyane_cli.store import quarantine
@@ -19,16 +15,6 @@ KILLS = size(500, 10_000)
 SENDERS, TICKERS = 8, 2
 EVERY = 25
 """After so many kills all are killed, and a command must have every lock within a second."""
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with machine() as make:
-        host = make()
-        host.start()
-        host.prompt()
-        host.world.register("builder")
-        yield Stage(host, Path(host.home).parent / "logs")
 
 
 def lock_files(home: str) -> dict[str, int]:
@@ -93,6 +79,7 @@ def test_processes_killed_at_random_lose_nothing_and_leave_little(stage, count):
     dead writer's half line is in the quarantine; lock files stay as they are.
     """
     home = stage.host.home
+    stage.world.register("builder")
     locks_before = lock_files(home)
     kills, deaths = run_with_kills(stage, KILLS)
     stage.check_complaints()

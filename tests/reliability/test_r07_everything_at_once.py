@@ -2,12 +2,11 @@
 
 import os
 import re
-from pathlib import Path
 
 from tests.reliability import history
 from tests.reliability.actors import Stage, wait_for
 from tests.reliability.scale import size
-from tests.simulated import machine, vyane
+from tests.simulated import vyane
 
 MESSAGES = size(4_000, 100_000)
 WRITERS, TICKERS, READERS = 8, 4, 2
@@ -38,54 +37,45 @@ def run(stage: Stage, messages: int = MESSAGES) -> list[str]:
     return found
 
 
-def test_each_message_is_shown_once_while_the_inbox_is_compacted(count):
+def test_each_message_is_shown_once_while_the_inbox_is_compacted(stage, count):
     """Each is stored once and shown once; each reader sees each event once and in order."""
-    with machine() as make:
-        host = make()
-        host.start()
-        host.prompt()
-        stage = Stage(host, Path(host.home).parent / "logs")
-        found = run(stage)
-        told = history.gather(stage.logs)
-        count(
-            messages=len(told.ok),
-            shown=len(told.shown),
-            read=sum(map(len, told.read.values())),
-            gave_up=told.gave_up,
-            violations=len(found),
-        )
+    found = run(stage)
+    told = history.gather(stage.logs)
+    count(
+        messages=len(told.ok),
+        shown=len(told.shown),
+        read=sum(map(len, told.read.values())),
+        gave_up=told.gave_up,
+        violations=len(found),
+    )
 
-        assert not found, found[:20]
-        assert len(told.ok) == MESSAGES // WRITERS * WRITERS
+    assert not found, found[:20]
+    assert len(told.ok) == MESSAGES // WRITERS * WRITERS
 
 
-def test_each_message_of_a_command_is_shown_once_while_others_compact(count):
+def test_each_message_of_a_command_is_shown_once_while_others_compact(stage, count):
     """`vyane send`, the hook and `vyane gc`, as processes of their own."""
-    with machine() as make:
-        host = make()
-        host.start()
-        host.prompt()
-        stage = Stage(host, Path(host.home).parent / "logs")
+    host = stage.host
 
-        def sending(who: str) -> None:
-            for number in range(SENDS):
-                ran = vyane(host.home, "send", "project", f"text {who}:{number};")
-                assert ran.status == 0, ran.err
+    def sending(who: str) -> None:
+        for number in range(SENDS):
+            ran = vyane(host.home, "send", "project", f"text {who}:{number};")
+            assert ran.status == 0, ran.err
 
-        writers = [stage.begin(lambda who=f"w{n}": sending(who)) for n in range(4)]  # type: ignore[misc]
-        shown, left, compacted = "", set(writers), 0
-        while left:
-            shown += host.hook("PostToolBatch").text
-            assert vyane(host.home, "gc", "--older-than", "0.001s").status == 0
-            compacted += 1
-            ended = {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
-            left -= ended
-        stage.check_complaints()
-        while text := host.batch().text:
-            shown += text
-        vyane(host.home, "gc", "--older-than", "0.001s")
-        wanted = sorted(f"w{n}:{number}" for n in range(4) for number in range(SENDS))
-        count(messages=len(wanted), compacted=compacted)
+    writers = [stage.begin(lambda who=f"w{n}": sending(who)) for n in range(4)]  # type: ignore[misc]
+    shown, left, compacted = "", set(writers), 0
+    while left:
+        shown += host.hook("PostToolBatch").text
+        assert vyane(host.home, "gc", "--older-than", "0.001s").status == 0
+        compacted += 1
+        ended = {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
+        left -= ended
+    stage.check_complaints()
+    while text := host.batch().text:
+        shown += text
+    vyane(host.home, "gc", "--older-than", "0.001s")
+    wanted = sorted(f"w{n}:{number}" for n in range(4) for number in range(SENDS))
+    count(messages=len(wanted), compacted=compacted)
 
-        assert sorted(re.findall(r"text (w\d:\d+);", shown)) == wanted
-        assert sorted(re.findall(r"text (w\d:\d+);", str(stage.stored()))) == wanted
+    assert sorted(re.findall(r"text (w\d:\d+);", shown)) == wanted
+    assert sorted(re.findall(r"text (w\d:\d+);", str(stage.stored()))) == wanted
