@@ -243,3 +243,27 @@ def first_line(text: str) -> str:
 
 def _of(choices: type[StrEnum]) -> str:
     return ", ".join(choices)
+
+
+VYANE = "vyane"
+"""Who speaks where neither a person nor a worker does."""
+
+
+def from_vyane(
+    message_id: str, at: float, worker: str, kind: Kind, text: str, **more: Any
+) -> Message:
+    """What vyane itself tells a worker; `more` goes into the payload beside the text."""
+    return Message(
+        message_id,
+        at,
+        default_ttl_s(kind),
+        FromKind.EXTERNAL,
+        VYANE,
+        VYANE,
+        ToKind.WORKER,
+        worker,
+        kind,
+        decide_lane(kind, FromKind.EXTERNAL, ToKind.WORKER),
+        first_line(text),
+        {"text": text, **more},
+    )

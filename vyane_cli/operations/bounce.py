@@ -6,13 +6,12 @@ from vyane_cli.core import ids
 from vyane_cli.core.messages import (
     FromKind,
     Kind,
-    Lane,
     Message,
     Status,
     ToKind,
     body_of,
-    default_ttl_s,
     first_line,
+    from_vyane,
 )
 from vyane_cli.operations.storing import Target, is_stored, store
 
@@ -32,21 +31,9 @@ def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> No
     text = runtime.templates.fill(
         "bounce", id=message.id, target=target, reason=reason, excerpt=first_line(body_of(message))
     )
-    note = Message(
-        _note_id(message),
-        clock.at,
-        default_ttl_s(Kind.INFO),
-        FromKind.EXTERNAL,
-        "vyane",
-        "vyane",
-        ToKind.WORKER,
-        message.from_id,
-        Kind.INFO,
-        Lane.QUIET,
-        first_line(text),
-        {"text": text, "bounced": message.id, "status": str(Status.EXPIRED), "reason": reason},
-        parent_message_id=message.id,
-    )
+    about = {"bounced": message.id, "status": str(Status.EXPIRED), "reason": reason}
+    note = from_vyane(_note_id(message), clock.at, message.from_id, Kind.INFO, text, **about)
+    note = note._replace(parent_message_id=message.id)
     path = runtime.layout.inbox(message.from_id)
     target_box = Target(ToKind.WORKER, message.from_id, path, message.from_id, lock=message.from_id)
     if not is_stored(runtime, target_box, note):

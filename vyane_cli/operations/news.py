@@ -9,7 +9,7 @@ from vyane_cli.core.books import Books
 from vyane_cli.core.gating import Decision, Readings, Verdict, decide_notice
 from vyane_cli.core.judging import GoalState, Judgement, judge
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.messages import DAY_S, FromKind, Kind, Message, ToKind, decide_lane, first_line
+from vyane_cli.core.messages import Kind, Message, from_vyane
 from vyane_cli.core.notices import Book, Item, Telling
 from vyane_cli.core.projects import Project
 from vyane_cli.core.turns import Clock
@@ -20,8 +20,6 @@ from vyane_cli.store import inbox, ledger, notices, templates
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
-
-VYANE = "vyane"
 
 
 class News(NamedTuple):
@@ -140,20 +138,8 @@ def message_of(
     text = text_of(runtime, project, news.judgement, item)
     at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
     at = max(at, project.created_at)  # a task that was edited by hand may have no time
-    return Message(
-        rules.notice_id(project.name, main.id, item, at),
-        clock.at,
-        DAY_S,
-        FromKind.EXTERNAL,
-        VYANE,
-        VYANE,
-        ToKind.WORKER,
-        main.id,
-        Kind.CONTEXT_INJECT,
-        decide_lane(Kind.CONTEXT_INJECT, FromKind.EXTERNAL, ToKind.WORKER),
-        first_line(text),
-        {"text": text},
-    )
+    notice = rules.notice_id(project.name, main.id, item, at)
+    return from_vyane(notice, clock.at, main.id, Kind.CONTEXT_INJECT, text)
 
 
 def text_of(runtime: "Runtime", project: Project, judgement: Judgement, item: Item) -> str:

@@ -6,7 +6,7 @@ A crash after the end leaves a lead that was not told; the timeline and `doctor`
 from contextlib import suppress
 
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
-from vyane_cli.core.messages import FromKind, Kind
+from vyane_cli.core.messages import VYANE, FromKind, Kind
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.bindings import end_one
@@ -15,7 +15,7 @@ from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.store import registry
 
-VYANE = Speaker(FromKind.EXTERNAL, "vyane", "vyane")
+SPEAKER = Speaker(FromKind.EXTERNAL, VYANE, VYANE)
 
 
 def lose(run: Run, binding: Binding) -> Binding | None:
@@ -40,7 +40,7 @@ def _tell(run: Run, binding: Binding) -> None:
         "gone", name=worker.name, channel=run.name, place=binding.conversation.id
     ).rstrip()
     key = f"gone:{binding.generation}"
-    send(run.runtime, Draft(lead.id, text, Kind.INFO, idempotency_key=key), VYANE)
+    send(run.runtime, Draft(lead.id, text, Kind.INFO, idempotency_key=key), SPEAKER)
 
 
 def _lead_of(worker: Worker | None, parent: Worker | None) -> Worker | None:

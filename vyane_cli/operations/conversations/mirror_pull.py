@@ -43,11 +43,7 @@ def _pull_channel(runtime: "Runtime", name: str) -> dict[str, Any]:
                 _Listener(run, binding, report, problems).listen()
             except VyaneError as error:
                 problems.append(_problem(binding, error.slug, error.message, error.hint))
-        fault = run.blocked
-        report["state"] = fault.verdict if fault is not None else "ok"
-        if fault is not None:
-            problems.insert(0, {"code": fault.reason, "detail": fault.detail, "fix": fault.fix})
-    report["problems"] = problems
+        run.sum_up(report, problems)
     return report
 
 

@@ -71,11 +71,7 @@ def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
                 continue  # its end came since: the next run says so there
             _bring_up_to_date(run, family, binding, report, problems, again)
         _bring_board_up_to_date(run, report, problems, again)
-        fault = run.blocked
-        report["state"] = fault.verdict if fault is not None else "ok"
-        if fault is not None:
-            problems.insert(0, {"code": fault.reason, "detail": fault.detail, "fix": fault.fix})
-    report["problems"] = problems
+        run.sum_up(report, problems)
     return report
 
 

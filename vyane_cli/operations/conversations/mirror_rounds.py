@@ -13,21 +13,25 @@ from vyane_cli.operations.needs import call_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from vyane_cli.runtime import Runtime
+
+    Work = Callable[..., list[dict[str, Any]]]
 
 
 def take_in(runtime: "Runtime") -> int:
     """How many messages of people reached sessions, over all channels."""
-    return _over_channels(runtime, "taken")
+    return _over_channels(runtime, pull, "taken")
 
 
 def show_all(runtime: "Runtime") -> int:
     """How many posts were shown, over all channels."""
-    return _over_channels(runtime, "sent")
+    return _over_channels(runtime, push, "sent")
 
 
-def _over_channels(runtime: "Runtime", key: str) -> int:
-    work = pull if key == "taken" else push
+def _over_channels(runtime: "Runtime", work: "Work", counted: str) -> int:
     count = 0
     for name in configured(runtime):
         try:
@@ -37,7 +41,7 @@ def _over_channels(runtime: "Runtime", key: str) -> int:
         except VyaneError as error:
             _call_person(runtime, name, error)
             continue
-        count += int(report[key])
+        count += int(report[counted])
     return count
 
 

@@ -181,6 +181,14 @@ class Run:
         """Whether the time of this run is up."""
         return self.runtime.clock().now_ms >= self.end_ms
 
+    def sum_up(self, report: dict[str, Any], problems: list[dict[str, Any]]) -> None:
+        """How the channel is, and what is wrong: of the whole channel first."""
+        fault = self.blocked
+        report["state"] = fault.verdict if fault is not None else "ok"
+        report["problems"] = problems
+        if fault is not None:
+            problems.insert(0, {"code": fault.reason, "detail": fault.detail, "fix": fault.fix})
+
     def learn(self, outcome: Outcome) -> Outcome:
         """Note what an answer says of the whole channel; the answer."""
         everywhere = outcome.verdict is Verdict.LATER and outcome.everywhere

@@ -6,7 +6,7 @@ from typing import Any
 from vyane_cli.core.books import Books
 from vyane_cli.core.judging import Says
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.messages import DAY_S, FromKind, Kind, Message, ToKind, decide_lane, first_line
+from vyane_cli.core.messages import Kind, from_vyane
 from vyane_cli.core.notices import digest_of, gap_id
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked
@@ -156,20 +156,8 @@ def _tell(
     name = "unclear" if verdict.cell is Cell.E else "gap"
     said = ", ".join(left) or "?"
     text = texts.fill(name, project=project.name, left=said, why="\n".join(why))
-    message = Message(
-        gap_id(project.name, main.id, digest, since),
-        clock.at,
-        DAY_S,
-        FromKind.EXTERNAL,
-        "vyane",
-        "vyane",
-        ToKind.WORKER,
-        main.id,
-        Kind.CONTEXT_INJECT,
-        decide_lane(Kind.CONTEXT_INJECT, FromKind.EXTERNAL, ToKind.WORKER),
-        first_line(text),
-        {"text": text},
-    )
+    found = gap_id(project.name, main.id, digest, since)
+    message = from_vyane(found, clock.at, main.id, Kind.CONTEXT_INJECT, text)
     target = target_of(runtime, main)
     if not is_stored(runtime, target, message):
         store(runtime, target, message, clock)
