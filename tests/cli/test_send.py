@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated import Host, machine, vyane
+from tests.simulated import Host, machine, stopped_holder, vyane
 from vyane_cli import app
 from vyane_cli.store import journal
+from vyane_cli.store.locks import Kind
 
 
 @pytest.fixture
@@ -200,6 +201,8 @@ def test_bad_input_is_refused_before_anything_is_written(one, run, name):
         {"to": "project", "text": "x", "delivered_at": 1},
         {"to": "project", "text": "x", "to_kind": "planet"},
         {"to": "*", "text": "x", "to_kind": "worker"},
+        {"to": "all", "text": "x", "to_kind": "worker"},
+        {"to": "project", "text": "x", "to_kind": "logical_session"},
         {"to": "project", "text": "x", "to_kind": "broadcast"},
         {"to": "project", "text": "x", "from_kind": "robot"},
         {"to": "project", "text": 5},
@@ -424,6 +427,30 @@ def test_a_keyed_broadcast_that_is_repeated_completes_and_doubles_nothing(host, 
     for each in (one, other):
         (entry,) = each.world.inbox(each.worker).mailbox.entries
         assert entry.message.payload["text"] == "to all"
+
+
+@pytest.mark.parametrize("key", [(), ("--idempotency-key", "k")])
+def test_a_copy_that_cannot_be_stored_holds_up_no_other_and_the_error_says_who_has_it(
+    host, one, run, key
+):
+    """A locked inbox: the others get theirs, and nobody is sent it twice for want of words."""
+    names = ["project", "beta", "gamma"]
+    others = [one, host(cwd="/tmp/beta"), host(cwd="/tmp/gamma")]
+    for other in others[1:]:
+        other.start()
+    Path(one.world.layout.config).write_text("[locks]\nwait_s = 0.3\n")
+    with stopped_holder(one.home, (Kind.INBOX, others[1].worker)):
+        code, _, err = run("--json", "send", "all", "to all", *key)
+    counts = [len(o.world.inbox(o.worker).mailbox.entries) for o in others]
+    error = json.loads(err)["error"]
+
+    assert (code, error["code"]) == (6, "lock_timeout")
+    assert counts == [1, 0, 1]
+    told = "the same command again completes it" if key else "send it to them alone"
+    assert error["hint"] == f"{names[0]}, {names[2]} got it, not {names[1]}: {told}"
+    if key:
+        assert run("send", "all", "to all", *key)[0] == 0
+        assert [len(o.world.inbox(o.worker).mailbox.entries) for o in others] == [1, 1, 1]
 
 
 # ------------------------------------------------------------------ reply, relay

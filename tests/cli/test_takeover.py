@@ -229,6 +229,28 @@ def test_a_session_that_is_not_in_the_foreground_of_its_pane_gets_no_key(pane, t
     assert typed.read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    "state, word",
+    [
+        (("set-option", "-w", "synchronize-panes", "on"), "shares its keys"),
+        (("copy-mode",), "copy mode"),
+        (("select-pane", "-d"), "takes no keys"),
+    ],
+)
+def test_a_pane_whose_keys_go_elsewhere_gets_none(pane, state, word):
+    """To the panes beside it (a shell would run the line), to tmux itself, or nowhere."""
+    session, typed = pane
+    socket, own = session.terminal
+    command, *rest = state
+    subprocess.run(["tmux", "-S", socket, command, "-t", own, *rest], check=True)
+    with pytest.raises(RefusedError, match=word):
+        terminals.type_escape(session)
+    with pytest.raises(RefusedError, match=word):
+        terminals.type_line(session, "a line", lambda screen: "")
+
+    assert typed.read_bytes() == b""
+
+
 def test_a_takeover_by_tmux_without_proof_is_refused_and_nothing_is_stored(one, run):  # noqa: F811
     """The session's environment named no pane."""
     one.prompt()
@@ -274,6 +296,23 @@ def test_half_typed_text_is_in_the_timeline_before_escape_is_typed(one, pane, mo
         )
         assert (taken.interrupt, taken.typed) == ("escape_sent", text)
         assert seen[-1][-1] == text
+
+
+def test_a_pane_that_is_lost_after_the_order_is_stored_is_no_refusal(one, pane, monkeypatch):  # noqa: F811
+    """Whoever reads "refused" gives the order again; the next tool call is stopped instead."""
+    session, typed = pane
+    one.prompt()
+    registry.save_session(one.world.layout, session)
+    one.world.environ = {}
+    proofs = iter([SCREEN])
+    monkeypatch.setattr(takeovers, "read_screen", lambda session: next(proofs))
+    tmux = ("tmux", "-S", session.terminal[0])
+    subprocess.run([*tmux, "copy-mode", "-t", session.terminal[1]], check=True)
+    taken = take_over(one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN)
+
+    assert (taken.status, taken.interrupt) == ("pending", "requested_by_hook")
+    assert typed.read_bytes() == b""
+    assert one.world.status(taken.sent.message.id) == "pending"
 
 
 def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):  # noqa: F811

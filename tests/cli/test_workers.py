@@ -25,6 +25,19 @@ def test_a_session_registers_itself_under_a_readable_unique_name(host, run, tmp_
     assert {"api-feature-log-in", "api-feature-log-in-2"} <= set(listed(run))
 
 
+@pytest.mark.parametrize("folder", ["all", "Parent", "children", "me", "vs-code", "w-4711"])
+def test_the_folder_of_a_session_makes_no_name_of_an_address(host, run, folder):  # noqa: F811
+    """Mail to `all` would go to everybody, and `vs-…` is a logical session."""
+    other = host(cwd=f"/tmp/{folder}")
+    other.start()
+    name = f"session-{folder.lower()}"
+    code, out, _ = run("--json", "send", name, "hello")
+
+    assert code == 0
+    assert json.loads(out)["to_id"] == other.worker
+    assert name in listed(run)
+
+
 def test_the_list_says_what_each_session_does(host, one, run):  # noqa: F811
     """From the session's own files: busy in a turn, idle after it, exited when it is gone."""
     assert listed(run)["project"]["liveness"] == "idle"

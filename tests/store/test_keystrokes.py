@@ -186,6 +186,21 @@ def test_a_line_that_does_not_appear_gets_no_enter(pane):
     assert pane.read("submitted") == ""
 
 
+def test_what_was_typed_while_a_lock_was_waited_for_is_left_alone(pane, monkeypatch):
+    """The box was empty a moment ago: it is looked at again right before the first key."""
+    pane.open()
+    real = keystrokes.record_start
+
+    def slow(*rest: object) -> object:
+        pane.tmux("send-keys", "-l", "my own words")
+        wait_until(lambda: "words" in pane.tmux("capture-pane", "-p"), "it is on the screen")
+        return real(*rest)
+
+    monkeypatch.setattr(keystrokes, "record_start", slow)
+    pane.bob.world.send(pane.bob.worker, "hello")
+    assert pane.read("keys") == "my own words"
+
+
 @pytest.mark.parametrize("by", ["send", "key", "result"])
 def test_no_lock_is_held_while_keys_are_typed(pane, monkeypatch, by):
     """They take seconds, and hooks wait for less than one."""

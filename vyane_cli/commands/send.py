@@ -9,6 +9,7 @@ from vyane_cli.commands import streams
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.core.messages import Kind
+from vyane_cli.core.routing import parse_address
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.once import Sent
@@ -178,6 +179,8 @@ def parse_body(text: str, given: dict[str, Any]) -> Draft:
         raise InvalidInputError(
             "from-json.to_kind", to_kind, "worker, logical_session, channel or broadcast"
         )
+    if to_kind is not None and parse_address(fields["to"]).kind != to_kind:
+        raise InvalidInputError("from-json.to", to, f"an address of the kind {to_kind}")
     if "payload" in fields and not isinstance(fields["payload"], dict):
         raise InvalidInputError("from-json.payload", fields["payload"], "a JSON object")
     for key in TEXT_KEYS:

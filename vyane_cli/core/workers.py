@@ -151,10 +151,23 @@ def shown_status(worker: Worker, liveness: Liveness, last_sign_s: float = 0.0) -
 # ------------------------------------------------------------------ names
 
 
+RESERVED_NAMES = frozenset({"all", "parent", "children", "me"})
+RESERVED_BEGINNINGS = ("-", "vs-", "w-", "channel:")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether such a name is an address of another kind: the worker could not be reached by it."""
+    return name.casefold() in RESERVED_NAMES or name.startswith(RESERVED_BEGINNINGS)
+
+
 def readable_name(folder: str, branch: str) -> str:
-    """A name from a folder and a branch: `api-main`. Letters, digits and dashes, lower case."""
+    """A name from a folder and a branch: `api-main`. Letters, digits and dashes, lower case.
+
+    In front of what would be an address of another kind stands `session-`.
+    """
     parts = [slug(folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2]), slug(branch)]
-    return "-".join(part for part in parts if part) or "session"
+    name = "-".join(part for part in parts if part) or "session"
+    return f"session-{name}" if is_reserved(name) else name
 
 
 def slug(text: str, limit: int = 40) -> str:

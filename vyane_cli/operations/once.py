@@ -94,7 +94,7 @@ def send_once(
             if known is None or not is_stored(runtime, target, message)
         ]
         repeated = known is not None and not missing
-        store_each(runtime, missing, clock)
+        store_each(runtime, missing, clock, keyed=True)
     if not repeated:
         keep_copy(runtime, speaker, messages)
         reach_targets(runtime, targets, messages, clock)

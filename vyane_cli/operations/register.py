@@ -10,6 +10,7 @@ from vyane_cli.core.workers import (
     Worker,
     WorkerStatus,
     find_worker,
+    is_reserved,
     readable_name,
     unique_name,
 )
@@ -343,17 +344,13 @@ def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
     return renamed
 
 
-RESERVED_NAMES = frozenset({"all", "parent", "children", "me"})
-
-
 def check_name(name: str) -> str:
     """A display name: printable, one line, no address of another kind."""
     if not name.strip() or name != name.strip() or not name.isprintable():
         raise InvalidInputError("name", name, "a name: printable, without spaces around it")
     if len(name) > NAME_MAX:
         raise InvalidInputError("name", name, f"at most {NAME_MAX} characters")
-    bad = name.casefold() in RESERVED_NAMES or name.startswith(("-", "vs-", "w-", "channel:"))
-    if bad or "\\" in name or ".." in name:
+    if is_reserved(name) or "\\" in name or ".." in name:
         raise InvalidInputError("name", name, "free: addresses of another kind begin like that")
     return name
 

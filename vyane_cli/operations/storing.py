@@ -88,14 +88,35 @@ def store_held(runtime: "Runtime", target: Target, message: Message, clock: Cloc
     _ring(runtime, target, message, session, clock)
 
 
-def store_each(runtime: "Runtime", wanted: Sequence[tuple[Target, Message]], clock: Clock) -> None:
-    """Store each message for its target. One that the disk did not confirm holds up no other."""
+def store_each(
+    runtime: "Runtime",
+    wanted: Sequence[tuple[Target, Message]],
+    clock: Clock,
+    *,
+    keyed: bool = False,
+) -> None:
+    """Store each message for its target. One that fails holds up no other.
+
+    The error says who has it all the same, so that nobody is sent it twice.
+    """
     unsure: DurabilityUnknownError | None = None
+    failed: VyaneError | None = None
+    stored, missed = [], []
     for target, message in wanted:
         try:
             store(runtime, target, message, clock)
+            stored.append(target.name)
         except DurabilityUnknownError as error:
             unsure = unsure or error
+            stored.append(target.name)
+        except VyaneError as error:
+            failed = failed or error
+            missed.append(target.name)
+    if failed is not None:
+        if stored:
+            rest = "the same command again completes it" if keyed else "send it to them alone"
+            failed.hint = f"{', '.join(stored)} got it, not {', '.join(missed)}: {rest}"
+        raise failed
     if unsure is not None:
         raise unsure
 

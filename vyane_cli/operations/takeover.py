@@ -91,9 +91,8 @@ def take_over(
     until = time.monotonic() + timeout_s
     how = "none" if interrupt == "none" else "requested_by_hook" if busy else "not_needed"
     if types and not _delivered(_find(runtime, worker, sent.message.id)):
-        type_escape(seen.session)
-        how = "escape_sent"
-        if seen.session is not None and seen.turn is not None:
+        how = _type_escape(seen.session)
+        if how == "escape_sent" and seen.session is not None and seen.turn is not None:
             _await_idle(runtime, seen.session, seen.turn.at)
         nudge(runtime, worker.id, runtime.clock())
     arrives = seen.liveness in (Liveness.BUSY, Liveness.IDLE)
@@ -101,6 +100,15 @@ def take_over(
     if how == "requested_by_hook" and not done and timeout_s:
         how = "timed_out"
     return Taken(sent, worker, "delivered" if done else "pending", how, typed)
+
+
+def _type_escape(session: "HostSession | None") -> str:
+    """Type it. A pane that is not proven any more is no failure: the order is stored by now."""
+    try:
+        type_escape(session)
+    except RefusedError:
+        return "requested_by_hook"
+    return "escape_sent"
 
 
 def _save_input(runtime: "Runtime", session: "HostSession | None") -> str:

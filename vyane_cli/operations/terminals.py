@@ -1,8 +1,9 @@
 """A session's pane in tmux: proven to be the same pane and process, then exactly one Escape.
 
 Proof: the host process is there (boot, pid, start), the pane that was recorded when the session
-began still exists, its own process is the host or above it, it has the host's terminal, and the
-host is in the foreground there. Text typed at something else could approve it.
+began still exists, its own process is the host or above it, it has the host's terminal, the host is
+in the foreground there, and tmux gives what is typed to it alone. Text typed at something else
+could approve it.
 """
 
 import os
@@ -25,6 +26,14 @@ ENTERS = 3
 SHOWN_S = 1.5
 LOOK_S = 0.05
 
+ELSEWHERE = {
+    "pane_synchronized": "shares its keys with the other panes of its window (synchronize-panes)",
+    "pane_in_mode": "is scrolled back, and tmux takes its keys (copy mode)",
+    "pane_input_off": "takes no keys (select-pane -d)",
+}
+"""What tmux says of a pane whose keys do not reach its program, or not it alone."""
+PANE = "#{pane_pid} #{pane_tty}" + "".join(f"#{{?{name}, {name},}}" for name in ELSEWHERE)
+
 
 class Pane(NamedTuple):
     """One pane of one tmux server."""
@@ -40,9 +49,11 @@ def prove_pane(session: "HostSession | None") -> Pane:
     if session.process is None or processes.is_present(session.process) is not True:
         raise _refused("its process cannot be proven to be there")
     pane = Pane(*session.terminal)
-    answer = _tmux(pane, "display-message", "-p", "-t", pane.id, "#{pane_pid} #{pane_tty}").split()
-    if len(answer) != 2 or not answer[0].isdecimal():
+    answer = _tmux(pane, "display-message", "-p", "-t", pane.id, PANE).split()
+    if len(answer) < 2 or not answer[0].isdecimal():
         raise _refused(f"tmux knows no pane {pane.id} any more")
+    for name in answer[2:]:
+        raise _refused(f"pane {pane.id} {ELSEWHERE[name]}")
     pid = session.process.pid
     if int(answer[0]) not in (pid, *processes.ancestors(pid)):
         raise _refused(f"pane {pane.id} runs another process now")
@@ -65,10 +76,13 @@ def read_screen(session: "HostSession | None") -> str:
 def type_line(session: "HostSession | None", text: str, box: "Callable[[str], str | None]") -> bool:
     """Type one line into the session's empty input box and have it taken; whether it was.
 
-    `box` finds what stands in the input box on a screen. Enter is pressed when the line is seen
-    there, after a pause (a burst with Enter in it counts as pasted), three times at most. A line
-    that does not appear gets no Enter: something else has the keys.
+    `box` finds what stands in the input box on a screen: it is looked at right before, since the
+    caller may have waited for a lock. Enter is pressed when the line is seen there, after a pause
+    (a burst with Enter in it counts as pasted), three times at most. A line that does not appear
+    gets no Enter: something else has the keys.
     """
+    if box(read_screen(session)) != "":
+        return False
     pane = prove_pane(session)
     _tmux(pane, "send-keys", "-t", pane.id, "-l", "--", text)
     if not _until(lambda: box(read_screen(session)) == text):
