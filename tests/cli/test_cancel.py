@@ -109,6 +109,18 @@ def test_a_worker_that_has_ended_cannot_be_cancelled(one, run):  # noqa: F811
     assert cancel(run, ids[1])[0] == 0
 
 
+def test_a_cancelled_session_that_a_person_opens_again_is_a_worker_as_before(one, run):  # noqa: F811
+    """It was closed, so it is `gone`; when it is there again it is listed, and may be taken over."""
+    one.call("SessionEnd", reason="prompt_input_exit")
+    assert cancel(run, "project")[1]["outcomes"] == {one.worker: "gone"}
+
+    one.start("resume")
+    (row,) = json.loads(run("--json", "workers")[1])
+    assert (row["status"], row["cancel_propagated_from"]) == ("IDLE", None)
+    words = ("takeover", "project", "go on", "--timeout", "0.01s", *PERSON)
+    assert run(*words)[0] == 0
+
+
 def test_gc_forgets_a_settled_cancel_after_30_days_and_keeps_an_open_one(one, run):  # noqa: F811
     """An open one can still be gone on with."""
     ids = grow(one.world, 1)

@@ -125,14 +125,14 @@ def test_what_becomes_of_a_worker_is_a_transition_of_the_table(status, outcome):
 
 
 def test_a_session_that_a_person_opened_is_stopped_and_stays_theirs():
-    """Only one that is gone, or that somebody spawned, is KILLED."""
+    """Only one that somebody spawned is KILLED: a closed session may be opened again."""
     worker = Worker("w", "w", "claude_cli", "vs-w", status=WorkerStatus.IDLE)
 
-    asked = worker._replace(cancel_propagated_from="w")
-    assert mark_settled(asked, Outcome.STOPPED, 1.0) == worker
-    assert mark_settled(worker, Outcome.GONE, 1.0).status is WorkerStatus.KILLED
     child = worker._replace(parent_worker_id="p")
-    assert mark_settled(child, Outcome.STOPPED, 1.0).status is WorkerStatus.KILLED
+    for outcome in (Outcome.STOPPED, Outcome.GONE):
+        asked = worker._replace(cancel_propagated_from="w")
+        assert mark_settled(asked, outcome, 1.0) == worker
+        assert mark_settled(child, outcome, 1.0).status is WorkerStatus.KILLED
 
 
 def test_each_member_names_the_cancelled_ancestor():

@@ -125,14 +125,15 @@ def mark_asked(worker: Worker, cancel: Cancel) -> Worker:
 
 
 def mark_settled(worker: Worker, outcome: Outcome, at: float) -> Worker:
-    """The worker after its outcome: KILLED when it is gone, or when it was somebody's child.
+    """The worker after its outcome: KILLED when it was somebody's child, and is stopped or gone.
 
-    A session that a person opened is stopped and stays theirs: what it does next is no part of it.
+    A session that a person opened stays theirs: they may go on in it, or open it again.
     """
-    if outcome is Outcome.STOPPED and not worker.parent_worker_id:
+    if outcome not in (Outcome.STOPPED, Outcome.GONE):
+        return worker
+    if not worker.parent_worker_id:
         return worker._replace(cancel_propagated_from=None)
-    ends = outcome is Outcome.GONE or (outcome is Outcome.STOPPED and worker.parent_worker_id)
-    if not ends or WorkerStatus.KILLED not in TRANSITIONS[worker.status]:
+    if WorkerStatus.KILLED not in TRANSITIONS[worker.status]:
         return worker
     return worker._replace(status=WorkerStatus.KILLED, ended_at=at)
 
