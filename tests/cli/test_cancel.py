@@ -110,7 +110,7 @@ def test_a_worker_that_has_ended_cannot_be_cancelled(one, run):  # noqa: F811
 
 
 def test_a_cancelled_session_that_a_person_opens_again_is_a_worker_as_before(one, run):  # noqa: F811
-    """It was closed, so it is `gone`; when it is there again it is listed, and may be taken over."""
+    """It was closed, so it is `gone`; back again it is listed, and may be taken over."""
     one.call("SessionEnd", reason="prompt_input_exit")
     assert cancel(run, "project")[1]["outcomes"] == {one.worker: "gone"}
 

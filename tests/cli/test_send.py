@@ -167,6 +167,8 @@ BAD_WORDS = {
     "text-and-payload": ("send", "project", "x", "--payload", '{"text":"y"}'),
     "nothing": ("send", "project"),
     "blank": ("send", "project", "   "),
+    "nothing-told": ("send", "project", "--kind", "info"),
+    "empty-told": ("send", "project", "--kind", "info", "--payload", '{"text":"","n":[]}'),
     "summary-lines": ("send", "project", "x", "--summary", "a\nb"),
     "summary-long": ("send", "project", "x", "--summary", "y" * 513),
     "task-id-long": ("send", "project", "x", "--task-id", "y" * 257),

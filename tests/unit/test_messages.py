@@ -111,6 +111,8 @@ def test_only_a_person_may_take_over_and_only_a_child_reports():
         ("context-inject", {"text": "x", "txet": "y"}, "txet"),
         ("context-inject", {"text": ["x"]}, "text"),
         ("status-update", {"progress": True}, "progress"),
+        ("status-update", {"progress": 7}, "progress"),
+        ("status-update", {"progress": -0.1}, "progress"),
         ("status-update", {"metrics": []}, "metrics"),
         ("info", [], "payload"),
         ("info", None, "payload"),
@@ -158,6 +160,38 @@ def test_any_payload_is_taken_or_refused_with_a_name(kind, payload):
     except InvalidInputError as error:
         refused = error.field
     assert refused == "" or refused.startswith("payload")
+
+
+READ = [
+    ("context-inject", {"text": "x", "position": "before_next_turn"}, "x"),
+    ("task-dispatch", {"prompt": "do", "expected_artifacts": ["a", "b"], "task": "T1"},
+     "do\nexpected_artifacts: a, b\ntask: T1"),
+    ("task-dispatch", {"prompt": "do", "inherited_context": "so far", "launched": True},
+     "do\ninherited_context: so far"),
+    ("task-result", {"success": True, "summary": "ok", "artifacts": ["a"],
+                     "events_replay_token": "t"}, "ok\nartifacts: a"),
+    ("task-result", {"success": True, "head": "long", "summary_ref": {"tokens": 9}}, "long"),
+    ("status-update", {"progress": "half", "phase": "build", "metrics": {"n": 1}},
+     'half\nphase: build\nmetrics: {"n":1}'),
+    ("status-update", {"progress": 0}, "progress: 0"),
+    ("info", {"build": "red", "runs": [1, None], "why": ""}, "build: red\nruns: [1,null]"),
+    ("info", {"text": "x", "n": 3}, "x\nn: 3"),
+    ("info", {"text": "your message …", "bounced": "01", "reason": "ttl"}, "your message …"),
+    ("cancel", {"force": True}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, payload, told", READ)
+def test_a_reader_is_told_all_that_is_meant_for_it(kind, payload, told):
+    """The text, then what stands beside it; nothing that only vyane needs, and nothing twice."""
+    assert messages.told_by(Kind(kind), payload) == told
+    assert messages.told_by(Kind(kind), payload, messages.first_line(told)) == told
+
+
+def test_a_summary_is_told_when_there_is_no_text():
+    """With what stands beside it."""
+    assert messages.told_by(Kind.INFO, {"n": 3}, "the build") == "the build\nn: 3"
+    assert messages.told_by(Kind.INFO, {"text": "x", "n": 3}, "the build") == "x\nn: 3"
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "two\rlines", "x" * 513])

@@ -206,6 +206,9 @@ def check_payload(kind: Kind, payload: object) -> dict[str, Any]:
         raise InvalidInputError("payload.error", "", "given: a result without success needs it")
     if checked.get("position") not in (None, *Position):
         raise InvalidInputError("payload.position", checked["position"], "one of " + _of(Position))
+    progress = checked.get("progress") if kind is Kind.STATUS_UPDATE else None
+    if isinstance(progress, int | float) and not 0 <= progress <= 1:
+        raise InvalidInputError("payload.progress", progress, "a text, or a number from 0 to 1")
     return checked
 
 
@@ -225,14 +228,51 @@ def check_summary(text: str) -> str:
     return text
 
 
+_TEXTS = ("text", "instruction", "prompt", "head", "summary", "reason", "progress")
+"""Where a payload has its text: the first of these that is one."""
+
+_BESIDE: Mapping[Kind, tuple[str, ...]] = {
+    Kind.TASK_DISPATCH: ("inherited_context", "expected_artifacts", "task"),
+    Kind.TASK_RESULT: ("artifacts",),
+    Kind.STATUS_UPDATE: ("progress", "phase", "metrics"),
+}
+"""What its reader is told beside the text. An `info` is free form: all that is in it."""
+
+BOUNCED = "bounced"
+"""Key of an `info` that names a message which was not delivered; its text says the rest too."""
+
+
 def body_of(message: Message) -> str:
-    """The text of a message for its reader, whatever its kind."""
-    payload = message.payload
-    for key in ("text", "instruction", "prompt", "head", "summary", "reason", "progress"):
-        value = payload.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return message.summary
+    """All that its reader is told."""
+    return told_by(message.kind, message.payload, message.summary)
+
+
+def told_by(kind: Kind, payload: Mapping[str, Any], summary: str = "") -> str:
+    """The text of a payload, whatever its kind, then what stands beside it, a line for each key.
+
+    The summary stands in for a text.
+    """
+    own = next((key for key in _TEXTS if isinstance(payload.get(key), str) and payload[key]), "")
+    beside = _BESIDE.get(kind, ())
+    if kind is Kind.INFO and BOUNCED not in payload:
+        beside = tuple(payload)
+    rest = "\n".join(
+        f"{key}: {_worded(payload[key])}"
+        for key in beside
+        if key != own and payload.get(key) not in (None, "", [], {})
+    )
+    text = payload[own] if own else summary if summary != first_line(rest) else ""
+    return "\n".join(filter(None, (text, rest)))
+
+
+def _worded(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    from vyane_cli.core import quick_json
+
+    return quick_json.dumps(value)
 
 
 def first_line(text: str) -> str:

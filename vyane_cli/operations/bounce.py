@@ -4,6 +4,7 @@ import hashlib
 
 from vyane_cli.core import ids
 from vyane_cli.core.messages import (
+    BOUNCED,
     FromKind,
     Kind,
     Message,
@@ -31,7 +32,7 @@ def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> No
     text = runtime.templates.fill(
         "bounce", id=message.id, target=target, reason=reason, excerpt=first_line(body_of(message))
     )
-    about = {"bounced": message.id, "status": str(Status.EXPIRED), "reason": reason}
+    about = {BOUNCED: message.id, "status": str(Status.EXPIRED), "reason": reason}
     note = from_vyane(_note_id(message), clock.at, message.from_id, Kind.INFO, text, **about)
     note = note._replace(parent_message_id=message.id)
     path = runtime.layout.inbox(message.from_id)

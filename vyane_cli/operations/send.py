@@ -20,6 +20,7 @@ from vyane_cli.core.messages import (
     default_ttl_s,
     first_line,
     parse_kind,
+    told_by,
 )
 from vyane_cli.core.results import Ending, Report, result_id
 from vyane_cli.core.turns import Clock
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 TTL_MAX_S = 365 * DAY_S
+NOTHING = "a text: there is nothing to send"
 
 
 class Draft(NamedTuple):
@@ -69,6 +71,7 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     payload = check_payload(kind, _payload(kind, draft))
     if len(codec.dumps(payload)) > PAYLOAD_MAX_BYTES:
         raise InvalidInputError("payload", "…", f"at most {PAYLOAD_MAX_BYTES // 1024} KiB")
+    summary = _summary(draft, kind, payload)
     if kind is Kind.TAKEOVER:
         require_person(runtime, speaker, "take over a session")
     workers = registry.Registry(runtime.layout)
@@ -101,7 +104,7 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
                 target.id,
                 kind,
                 decide_lane(kind, speaker.kind, target.kind, awaited=awaited),
-                _summary(draft, payload),
+                summary,
                 payload,
                 _shared_session(sender, receiver),
                 _limited("task-id", draft.task_id, TASK_ID_MAX),
@@ -180,7 +183,7 @@ def _payload(kind: Kind, draft: Draft) -> dict[str, Any]:
             raise InvalidInputError("text", draft.text, f"needed: the payload has {field!r}")
         payload[field] = draft.text
     if kind is Kind.CONTEXT_INJECT and not str(payload.get("text", "")).strip():
-        raise InvalidInputError("text", payload.get("text", ""), "a text: there is nothing to send")
+        raise InvalidInputError("text", payload.get("text", ""), NOTHING)
     return payload
 
 
@@ -192,11 +195,13 @@ def _ttl(given: float | None, kind: Kind) -> float:
     return float(given)
 
 
-def _summary(draft: Draft, payload: Mapping[str, Any]) -> str:
+def _summary(draft: Draft, kind: Kind, payload: Mapping[str, Any]) -> str:
     if draft.summary is not None:
-        return check_summary(draft.summary)
-    texts = (payload.get(k) for k in ("text", "instruction", "prompt", "summary", "reason"))
-    return first_line(next((text for text in texts if isinstance(text, str)), ""))
+        check_summary(draft.summary)
+    told = told_by(kind, payload, draft.summary or "")
+    if kind in (Kind.INFO, Kind.STATUS_UPDATE) and not told.strip():
+        raise InvalidInputError("text", "", NOTHING)
+    return first_line(told) if draft.summary is None else draft.summary
 
 
 def _limited(field: str, text: str | None, limit: int) -> str | None:
