@@ -236,19 +236,36 @@ def test_a_stall_that_nobody_has_read_keeps_no_round_from_starting_a_worker(stag
 
 
 def test_one_stall_is_told_of_at_each_step_and_not_in_between(stage):
+    """To read of it and to end the turn well moves nothing."""
     stage.add("one")
     stage.ask_for("tests")
     stage.main.watch()
-    counts = []
-    for _ in range(24):  # two hours
+    began = stage.world.clock().at
+    for _ in range(288):  # a day
         stage.world.pass_s(300)
-        read, stage.read = stage.read, lambda seen: None  # nobody at it: no turn ends well
-        stage.main.watch()
-        stage.read = read
-        counts.append(len(stage.told()))
+        stage.look_again()
+    quarters = [(one["at"] - began) // 900 for one in stage.told()]
 
-    assert counts[-1] <= 2
-    assert [one["kind"] for one in stage.told()] == ["stall"] * counts[-1]
+    assert quarters == [1, 4, 16, 48]
+    assert len(stage.shown) == 4
+
+
+def test_a_turn_of_the_person_after_a_stall_is_progress_and_the_same_words_wait(stage):
+    """What the main worker was told last is not told again: the next step says something else."""
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.main.watch()
+    stage.world.pass_s(901)
+    stage.look_again()
+    stage.world.pass_s(2000)
+    stage.main.prompt()
+    stage.main.stop()
+    stage.world.pass_s(1000)
+    stage.look_again()
+    assert (len(stage.told()), rule(stage)) == (1, Gate.SAME_ITEM)
+    stage.world.pass_s(2700)
+    stage.look_again()
+    assert (len(stage.told()), "for 1 h" in stage.shown[-1]) == (2, True)
 
 
 def test_a_clock_that_is_set_ahead_makes_no_stall(stage):

@@ -47,7 +47,7 @@ def test_each_change_is_told_once_blocked_ones_first(ledger):
     book, told = Book(), []
     while items := changes(ledger, book, "main"):
         told.append(items[0])
-        book = tell(book, items[0], "m", NOW)
+        book = tell(book, items[0], "m", NOW, 0)
 
     wanted = [t for t in ledger.tasks if t.status in (TaskStatus.BLOCKED, TaskStatus.DONE)]
     assert sorted(item.task.id for item in told) == sorted(task.id for task in wanted)
@@ -80,7 +80,7 @@ def test_the_content_is_the_same_whatever_its_white_space():
 
 
 def test_a_stall_is_another_one_only_at_the_next_step():
-    keys = [stall_of("m", seconds, ()).key for seconds in range(0, 50_000, 60)]
+    keys = [stall_of(1.0, "m", seconds, ()).key for seconds in range(0, 50_000, 60)]
 
     assert len(set(keys)) == len(STALL_STEPS_S)
 

@@ -78,6 +78,10 @@ class Book(NamedTuple):
     """How old it was then."""
     rule: str = ""
     """The last refusal, with its item: each is logged once."""
+    stall_moved: float = 0.0
+    """When something had moved last, when the main worker was told of a stall."""
+    stall_turn: int = 0
+    """How many turns it had had then."""
 
 
 def changes(ledger: Ledger, book: Book, main: str) -> tuple[Item, ...]:
@@ -121,11 +125,21 @@ def digest_of(*said: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def stall_of(mark: str, seconds: float, left: tuple[str, ...]) -> Item:
+def stall_of(moved: float, mark: str, seconds: float, left: tuple[str, ...]) -> Item:
     """The notice of a stall: the next one comes when it has reached the next step."""
     step = max([one for one in STALL_STEPS_S if seconds >= one], default=STALL_STEPS_S[0])
-    said = digest_of(NoticeKind.STALL, mark, str(step), *left)
-    return Item(NoticeKind.STALL, f"{mark}:{step}", said)
+    said = digest_of(NoticeKind.STALL, str(step), *left)
+    return Item(NoticeKind.STALL, f"{moved:.3f}:{mark}:{step}", said)
+
+
+def heard_of_stall(book: Book, mark: str, turns: int) -> float | None:
+    """When something had moved last before the stall that the main worker was told of.
+
+    None when it has had more turns since than the one that reads of it, which moves nothing by
+    itself, or when a task has changed.
+    """
+    same = f":{mark}:" in book.stall
+    return book.stall_moved if same and turns <= book.stall_turn + 1 else None
 
 
 def see(book: Book, mark: str, progress_at: float, clock: Clock) -> Book:
@@ -165,8 +179,10 @@ def count(book: Book, item: Item) -> Book:
     return book._replace(told={**book.told, item.task.id: item.key}, rule="")
 
 
-def tell(book: Book, item: Item, message: str, clock: Clock) -> Book:
-    """The book after an item became a message."""
+def tell(book: Book, item: Item, message: str, clock: Clock, turns: int) -> Book:
+    """The book after an item became a message. `turns`: how many its target has had."""
+    if item.kind is NoticeKind.STALL:
+        book = book._replace(stall_moved=float(item.key.partition(":")[0]), stall_turn=turns)
     return count(book, item)._replace(
         digest=item.digest,
         message=message,
@@ -189,9 +205,9 @@ def parse_book(data: Mapping[str, Any]) -> Book:
     told = known.get("told", {})
     if not isinstance(told, dict):
         raise ValueError(f"told: {told!r} is not an object")
-    for key in ("boot_ms", "mark_boot_ms"):
+    for key in ("boot_ms", "mark_boot_ms", "stall_turn"):
         known[key] = int(known.get(key) or 0)
-    for key in ("at", "mark_age_s"):
+    for key in ("at", "mark_age_s", "stall_moved"):
         known[key] = float(known.get(key) or 0)
     return Book(**known)
 

@@ -83,12 +83,16 @@ def _is_unanswered(runtime: "Runtime", handshake: Handshake) -> bool:
     return handshake.stage is Stage.WAIT_START and is_late(handshake.boot_ms, now_ms, limits)
 
 
-def last_success_at(runtime: "Runtime", worker: Worker) -> float:
-    """When the worker's last turn ended well, 0 when it did not, or cannot be told."""
+def turns_of(runtime: "Runtime", worker: Worker) -> tuple[int, float]:
+    """How many turns a worker has had, and when the last one ended well.
+
+    0 where it did not end well, or where it cannot be told.
+    """
     try:
         head = timeline.read_head(runtime.layout.timeline(worker.logical_session_id))
     except VyaneError:
-        return 0.0
-    if head is None or head.open is not None or head.finished is None:
-        return 0.0
-    return head.at if head.finished.outcome is Outcome.SUCCESS else 0.0
+        return 0, 0.0
+    if head is None:
+        return 0, 0.0
+    well = head.finished is not None and head.finished.outcome is Outcome.SUCCESS
+    return head.turns, head.at if well and head.open is None else 0.0

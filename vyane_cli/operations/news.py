@@ -76,17 +76,23 @@ def _head(
     book = rules.see(book, mark, moved, clock)
     stalled_s = rules.stalled_s(book, clock)
     if stalled_s >= float(runtime.config["notices.stall_after_s"]):
-        from vyane_cli.operations.membership import is_at_work, last_success_at, members_of
+        from vyane_cli.operations.membership import is_at_work, members_of, turns_of
 
         members = members_of(runtime, project)
         if any(is_at_work(runtime, one) for one in members if one.worker.id != project.main):
             return book, None, None
-        ends = [last_success_at(runtime, one.worker) for one in members]
+        ends = []
+        for one in members:
+            turns, at = turns_of(runtime, one.worker)
+            if one.worker.id == project.main:
+                heard = rules.heard_of_stall(book, mark, turns)
+                at = at if heard is None else heard
+            ends.append(at)
         ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: it was set back
         moved = max(moved, ended)
         stalled_s = min(stalled_s, max(clock.at - ended, 0.0))
     left = tuple(name for one in judgement.evidence for name in one.items)
-    item = rules.stall_of(f"{moved:.3f}:{mark}", stalled_s, left)
+    item = rules.stall_of(moved, mark, stalled_s, left)
     return book, item if item.key != book.stall else None, stalled_s
 
 

@@ -108,7 +108,9 @@ def _tell(runtime: "Runtime", project: Project, main: Worker | None) -> Outcome:
         target = target_of(runtime, main)
         if not journal.has_record(target.path, b'"id":"%s"' % message.id.encode()):
             store_held(runtime, target, message, clock)
-        book = rules.tell(book, item, message.id, clock)
+        from vyane_cli.operations.membership import turns_of
+
+        book = rules.tell(book, item, message.id, clock, turns_of(runtime, main)[0])
         _log(runtime, project, item, decision, clock, message.id)
     elif item is not None and decision.rule == Gate.SAME_ITEM:
         book = rules.count(book, item)  # it knows this: the next one is due
