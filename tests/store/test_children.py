@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulated import HUMAN, Host, World, fast_folder, machine
+from tests.simulated import HUMAN, Host, World, fast_folder, machine, stopped_holder
 from tests.store.faults import Outcome, stopped_at
 from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
@@ -33,6 +33,7 @@ from vyane_cli.operations.results import (
 from vyane_cli.operations.setup.init import initialise
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import launches, registry
+from vyane_cli.store.locks import Kind as LockKind
 
 
 def world_in(folder: Path) -> World:
@@ -407,6 +408,23 @@ def test_a_print_mode_child_that_is_broken_off_in_a_later_turn_is_not_taken_at_i
         (message,) = results(world, parent.worker)
         assert message.payload["error"] == "it exited with status 143"
         assert message.payload["summary"].endswith("\n\nfirst")
+
+
+def test_the_last_answer_is_kept_though_its_stop_missed_the_lock(launched):
+    """Else the parent would be given an earlier one."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        _, kid = handed(make, parent)
+        kid.start()
+        kid.prompt(text="TASK")
+        kid.stop(last_assistant_message="first")
+        kid.prompt(text="more")
+        with stopped_holder(kid.home, (LockKind.INBOX, kid.worker)):
+            kid.hook("Stop", last_assistant_message="ANSWER")
+        kid.call("SessionEnd", reason="other")
+        (message,) = results(parent.world, parent.worker)
+        assert message.payload["summary"] == "ANSWER"
 
 
 def test_a_session_below_a_child_has_no_part_in_its_result(launched):

@@ -52,6 +52,7 @@ def tick(
         session = ensure_session(runtime, call, host.WORKER_TYPE, deadline)
         if session is None or not _owns(runtime, session, call):
             return None
+        _keep_answer(runtime, session, call)
         desk = Desk(runtime, session, call, host, deadline, guard=guard, rerun=rerun)
         plan = desk.claim()
     except VyaneError as error:
@@ -80,6 +81,19 @@ def _watch_anyway(runtime: "Runtime", call: HookCall, show: "Show") -> None:
         return  # the failure itself is what is told
 
 
+def _is_spawned(session: HostSession, call: HookCall) -> bool:
+    """Whether a worker was made for this session; a subagent of it speaks for nobody."""
+    return call.worker == session.worker and not call.subagent
+
+
+def _keep_answer(runtime: "Runtime", session: HostSession, call: HookCall) -> None:
+    """What a spawned session answered last. It needs no lock, so that it is kept without one."""
+    if _is_spawned(session, call) and call.event in (Event.STOP, Event.STOP_FAILURE):
+        from vyane_cli.operations.results import keep_candidate
+
+        keep_candidate(runtime, session, call.result, call.error)
+
+
 def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
     """Whether this process is the session's, and the session its worker's present one."""
     if session.ended or session.replaced_by:
@@ -101,15 +115,10 @@ def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
     if plan.wake_self:
         with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
             markers.wake(layout, session.id, clock.at)
-    spawned = call.worker == session.worker and not call.subagent
-    if spawned and call.event in (Event.STOP, Event.STOP_FAILURE):
-        from vyane_cli.operations.results import keep_candidate
-
-        keep_candidate(runtime, session, call.result, call.error)
     if call.event is Event.SESSION_END:
         end_session(runtime, session, call.source, deadline)
         broken = any(event.kind is EventKind.TURN_FINISHED for event in plan.transition.events)
-        if spawned and not call.attended and not broken:  # else the launcher sees how it ended
+        if _is_spawned(session, call) and not (call.attended or broken):  # else the launcher sees
             from vyane_cli.operations.results import settle_at_end
 
             settle_at_end(runtime, session)
