@@ -71,6 +71,17 @@ def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run): 
     assert all(re.match(said, line) for line in ends)
 
 
+@pytest.mark.parametrize("words, kept", [((), True), (("--ttl", "2h"), False)])
+def test_binding_again_keeps_the_end_that_was_set(words, kept, channel, run):  # noqa: F811
+    """As it keeps the windows; another end takes its place."""
+    end = channel.world.clock().at + 500
+    first = bind(run, "--expires-at", str(end))
+    again = bind(run, *words)
+
+    assert first["expires_at"] == end
+    assert (again["expires_at"] == end) is kept
+
+
 @pytest.mark.parametrize(
     "words, said",
     [

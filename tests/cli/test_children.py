@@ -129,6 +129,17 @@ def test_a_program_that_is_not_there_makes_the_child_fail_with_the_reason(world)
     assert "could not be started" in inbox(world, "bob")[0]["payload"]["error"]
 
 
+def test_mail_to_a_child_that_has_ended_is_stored_and_nobody_is_promised_a_reader(world):
+    """Its session may be opened again; by itself it makes no call any more."""
+    child = spawn(world, "echo done", "--runtime", "sh")
+    wait(world, child["id"])
+    ran = vyane(world.layout.root, "send", child["id"], "thanks", "--json")
+
+    assert ran.status == 0
+    told = json.loads(ran.out)["outlook"]
+    assert told == "it has ended (COMPLETED) and reads it only if it is opened again"
+
+
 @pytest.mark.parametrize(
     "script, error",
     [("echo half; exit 3", "exited with status 3"), ("kill -9 $$", "ended by signal 9")],

@@ -130,6 +130,26 @@ def test_a_late_call_of_a_replaced_session_takes_nothing(host, event):
     assert mail in one.prompt().text
 
 
+def test_a_process_that_goes_on_with_another_session_has_left_the_one_before(host):
+    """`/resume` whose SessionEnd was cut short: mail to the first waits for it, and says so."""
+    one, other = host(), host(cwd="/tmp/other")
+    for each in (one, other):
+        each.start()
+    other.call("SessionEnd-other")
+    other.die()
+    here = Host(one.world, one.process, session=other.session, cwd=other.cwd)
+    here.start("resume")
+    told = json.loads(vyane(one.home, "--json", "send", "project", "hello").out)
+    assert told["liveness"] == "exited"
+    assert "closed" in told["outlook"]
+    assert [row["liveness"] for row in rows(one)] == ["exited", "idle"]
+
+    mail = one.world.send("project", "hello again")
+    one.start("resume")
+    assert mail in one.prompt().text
+    assert [row["liveness"] for row in rows(one)] == ["busy", "exited"]
+
+
 def test_a_late_call_of_an_ended_session_does_not_bring_it_back(host):
     """A hook that was still running at SessionEnd: the session stays closed, the mail stays."""
     one = host()

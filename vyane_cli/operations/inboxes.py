@@ -105,6 +105,8 @@ def state_of_message(
             paths = boxes_of(runtime, worker_id, logical)
             head = inbox.read_head(paths[0])
             outlook = _outlook(runtime, message, seen.liveness, head, seen.transports)
+            if worker.final:
+                outlook = f"it has ended ({worker.status}) and reads it only if it is opened again"
             facts["liveness"] = str(seen.liveness)
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"

@@ -61,9 +61,23 @@ def ensure_session(
             workers.save()
         registry.save_session(layout, session)
         if session.process is not None and session.process == call.process:
+            if call.event is Event.SESSION_START:
+                _end_earlier(runtime, session)
             registry.write_process(layout, session.process.pid, session.id)
     _publish(runtime, session, call, deadline)
     return session
+
+
+def _end_earlier(runtime: "Runtime", session: HostSession) -> None:
+    """One process carries one session: the one before it is over, also if its end was not told."""
+    assert session.process is not None
+    before_id = registry.session_of_process(runtime.layout, [session.process.pid])
+    before = registry.load_session(runtime.layout, before_id) if is_safe_id(before_id) else None
+    if before is None or before.id == session.id or before.process != session.process:
+        return
+    if not (before.ended or before.replaced_by):
+        at = runtime.clock().at
+        registry.save_session(runtime.layout, before._replace(ended="resume", ended_at=at))
 
 
 def _is_registered(runtime: "Runtime", worker: str, deadline: "Deadline") -> bool:

@@ -133,11 +133,20 @@ def _record(
         last_activity_at=at,
         idle_timeout_s=windows.idle_s,
         max_age_s=windows.max_age_s,
-        deadline_at=at if wanted.ttl_s == 0 else wanted.expires_at,
+        deadline_at=_deadline(wanted, same, at),
         generation=runtime.entropy(8).hex(),
         bound_by=wanted.by or login_name(runtime.environ),
         metadata=metadata,
     )
+
+
+def _deadline(wanted: Wanted, same: Binding | None, at: float) -> float | None:
+    """The absolute end; one that the same session has is kept while it lies ahead."""
+    if wanted.ttl_s == 0:
+        return at
+    before = same.deadline_at if same is not None else None
+    ahead = before is not None and before > at and wanted.ttl_s is None
+    return wanted.expires_at or (before if ahead else None)
 
 
 def _windows(runtime: "Runtime", wanted: Wanted, same: Binding | None) -> Windows:
