@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -55,6 +56,24 @@ def test_the_list_says_what_each_session_does(host, one, run):  # noqa: F811
     assert row["liveness"] == "exited"
     assert row["transports"] == []
     assert row["pending"] == 1
+
+
+def test_a_turn_is_over_with_its_process_and_its_worker_is_not_busy_any_more(run, one):  # noqa: F811
+    """Else a round would wait for it for ever: an agent of one's own may have no next call."""
+    program = subprocess.Popen(["sleep", "600"])
+    try:
+        assert run("workers", "register", "bob", "--pid", str(os.getpid()))[0] == 0
+        assert run("turn", "start", "bob", "--pid", str(program.pid))[0] == 0
+        assert listed(run)["bob"]["liveness"] == "busy"
+    finally:
+        program.kill()
+        program.wait()
+    row = listed(run)["bob"]
+
+    assert (row["liveness"], row["turn"]) == ("idle", None)
+    assert "not finished" in run("timeline", "show", "bob")[1]
+    assert run("turn", "start", "bob")[0] == 0
+    assert "interrupted (runtime_restart)" in run("timeline", "show", "bob")[1]
 
 
 def test_a_worker_without_hooks_is_registered_by_hand(run, one):  # noqa: F811

@@ -47,6 +47,8 @@ def look(runtime: "Runtime", worker: Worker) -> Look:
     except CorruptStateError as error:
         head, damaged = None, error.message
     turn = head.open if head is not None else None
+    if turn is not None and processes.is_present(turn.process) is False:
+        turn = None  # it is over with its process; the session's next call writes that down
     present = processes.is_present(session.process)
     host = runtime.host(session.host)
     idle = (

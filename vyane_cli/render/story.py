@@ -23,7 +23,7 @@ def tell_chapter(chapter: Mapping[str, Any]) -> list[tuple[str, str]]:
     if chapter["type"] == "note":
         return [(tell_event(chapter["event"]), "dim")]
     outcome = str(chapter["outcome"] or "")
-    end = f"{MARKS.get(outcome, '…')} {outcome or 'still running'}"
+    end = f"{MARKS.get(outcome, '…')} {outcome or 'not finished'}"
     if chapter["code"]:
         end += f" ({_line(chapter['code'])})"
     if chapter["duration_ms"] is not None:
