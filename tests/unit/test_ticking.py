@@ -1087,6 +1087,30 @@ def test_a_start_that_could_not_be_written_opens_no_handshake(one):
     assert one.head.handshake is None
 
 
+@pytest.mark.parametrize("next_call", [Event.PROMPT, Event.IDLE, Event.SESSION_END])
+def test_a_turn_whose_delivery_was_killed_before_it_was_told_was_never_submitted(one, next_call):
+    """Its tick died between the claim and the settlement, and nothing was heard of the turn."""
+    one.prompt()
+    mail = one.say(from_kind=HUMAN)
+    one.alive = False
+    one.stop()
+    one.alive = True
+    one.facts = {"dead": frozenset({mail})}
+    one.call(next_call, turn="T2" if next_call is Event.PROMPT else one.turn)
+
+    assert one.outcomes() == ["success", "error/submit_failed"]
+    assert one.entry(mail).marks == 1
+
+
+def test_a_turn_whose_delivery_was_told_is_broken_off_as_any_other(one):
+    one.prompt()
+    one.say(from_kind=HUMAN)
+    one.stop()
+    one.prompt("T2")
+
+    assert one.outcomes() == ["success", "interrupted/user_interrupt"]
+
+
 def test_a_claimed_startable_message_stays_due(one):
     """If the claimer dies, something must ring again: another tick may not take `due` away."""
     one.say(from_kind=HUMAN)

@@ -24,14 +24,12 @@ def move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[T
     if opened is not None and _is_over(snapshot, call, opened):
         gone = opened.session != call.session or snapshot.open_present is False
         code = turns.interrupted_code(mark=snapshot.interrupt_mark, gone=gone)
-        state = turns.finish(state, clock, Outcome.INTERRUPTED, code, origin=origin)
+        state = _break_off(state, snapshot, code, origin)
     proves = False
     for step in turns.STEPS.get(call.event, {}).get(standing, ()):
         match step:
             case Step.INTERRUPT:
-                state = turns.finish(
-                    state, clock, Outcome.INTERRUPTED, "user_interrupt", origin=origin
-                )
+                state = _break_off(state, snapshot, "user_interrupt", origin)
             case Step.START:
                 state = _start(state, snapshot, call, origin)
             case Step.PROVE:
@@ -55,9 +53,7 @@ def move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[T
                     state, clock, Outcome.ERROR, code, text=call.error[:200], origin=origin
                 )
             case Step.EXIT if opened is not None and opened.session == call.session:
-                state = turns.finish(
-                    state, clock, Outcome.INTERRUPTED, "process_exit", origin=origin
-                )
+                state = _break_off(state, snapshot, "process_exit", origin)
             case _:
                 pass
     return state, proves
@@ -74,6 +70,19 @@ def _is_over(snapshot: Snapshot, call: HookCall, opened: turns.OpenTurn) -> bool
     if call.event in (Event.FILE_CHANGED, Event.CALL):
         return snapshot.host_idle
     return False
+
+
+def _break_off(
+    state: Transition, snapshot: Snapshot, code: str, origin: Mapping[str, Any]
+) -> Transition:
+    """End a turn without a terminal. A delivery that was never told has not begun its turn.
+
+    Its tick was killed before it could say so: what is told is the turn's next event.
+    """
+    opened, clock = state.head.open, snapshot.clock
+    if opened is not None and opened.trigger is Trigger.DELIVERY and opened.seq == state.head.seq:
+        return turns.finish(state, clock, Outcome.ERROR, "submit_failed", origin=origin)
+    return turns.finish(state, clock, Outcome.INTERRUPTED, code, origin=origin)
 
 
 def _start(
