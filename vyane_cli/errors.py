@@ -108,6 +108,13 @@ class CorruptStateError(VyaneError):
         self.path, self.line, self.reason = path, line, reason
 
 
+class TooNewError(CorruptStateError):
+    """What a newer version wrote: nothing is wrong with it, and it is not ours to touch."""
+
+    slug = "too_new"
+    hint = "a newer vyane wrote it: upgrade this one"
+
+
 class StorageError(VyaneError):
     """The file system refused: no space, no permission, read only. Nothing was stored."""
 

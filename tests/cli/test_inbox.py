@@ -34,6 +34,21 @@ def test_the_newest_messages_are_listed_by_time(one, run):  # noqa: F811
         assert run("inbox", "project", "--limit", limit)[0] == 2
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_line_that_is_no_message_is_named_and_the_others_are_listed(one, run, form):  # noqa: F811
+    """The list is not whole then, and says so; its document stays a list."""
+    mail = one.world.send("project", "hello")
+    path = Path(one.world.layout.inbox(one.worker))
+    with path.open("ab") as file:
+        file.write(b"{}\n")
+    status, out, err = run(*form, "inbox", "project")
+
+    assert status == 0
+    assert mail in out
+    assert f"{path}, line 2: no checksum; what it held is not listed" in err
+    assert "vyane doctor" in err
+
+
 @pytest.mark.parametrize(
     "words", [("--kind", "order"), ("--status", "lost"), ("--since", "yesterday")]
 )

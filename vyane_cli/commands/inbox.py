@@ -10,7 +10,7 @@ from vyane_cli.core.messages import FromKind, Kind, Status
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.inboxes import list_messages
-from vyane_cli.render.human import Screen, ago, safe
+from vyane_cli.render.human import Screen, ago, complain, safe
 from vyane_cli.render.story import short
 from vyane_cli.runtime import Runtime
 
@@ -38,7 +38,7 @@ def command(
         raise InvalidInputError("session", session, "given beside WHO: one of the two")
     who = who or session or _own(runtime)
     since_s = runtime.clock().at - parse_duration_s("since", since) if since else None
-    rows = list_messages(
+    listing = list_messages(
         runtime,
         who,
         kind=kind,
@@ -47,6 +47,10 @@ def command(
         limit=limit,
         everything=everything or state.as_json or status not in ("", "pending", "delivered"),
     )
+
+    rows = listing.rows
+    for error in listing.damaged:
+        complain(f"{error.message}; what it held is not listed", error.hint)
 
     def human(screen: Screen) -> None:
         if not rows:

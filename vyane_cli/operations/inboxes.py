@@ -9,8 +9,9 @@ from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry, Head, render_entry
 from vyane_cli.core.messages import Lane, Message, Position, ToKind
 from vyane_cli.core.routing import CHANNEL
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.core.workers import find_worker
-from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError
+from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, TooNewError
 from vyane_cli.operations.addressing import check_channel
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.liveness import look
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 LIMIT_MAX = 1000
 
 
+class Listing(NamedTuple):
+    """Messages by time, and the lines that are none: what these held is not among the rows."""
+
+    rows: list[dict[str, Any]]
+    damaged: list[CorruptStateError]
+
+
 def list_messages(
     runtime: "Runtime",
     who: str,
@@ -33,7 +41,7 @@ def list_messages(
     since_s: float | None = None,
     limit: int = 100,
     everything: bool = False,
-) -> list[dict[str, Any]]:
+) -> Listing:
     """A worker's (or logical session's) messages by time, the newest `limit` of them.
 
     By default what is not settled and the last settled ones that are still in the inbox.
@@ -41,16 +49,13 @@ def list_messages(
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidInputError("limit", limit, f"between 1 and {LIMIT_MAX}")
     entries: list[Entry] = []
+    damaged: list[CorruptStateError] = []
     for path in _paths(runtime, who):
         reading = inbox.read(path, whole=everything or bool(since_s))
         for offset, name in reading.unknown:
-            raise CorruptStateError(
-                path,
-                f"a message of the unknown kind {name!r}",
-                line=journal.line_number(path, offset),
-                slug="too_new",
-                hint="a newer vyane wrote it: upgrade this one",
-            )
+            line = journal.line_number(path, offset)
+            raise TooNewError(path, f"a message of the unknown kind {name!r}", line=line)
+        damaged += [journal.error_of(path, damage) for damage in reading.damage]
         entries += reading.mailbox.entries
     entries = [
         entry
@@ -60,7 +65,7 @@ def list_messages(
         and (since_s is None or entry.message.ts >= since_s)
     ]
     entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
-    return [render_entry(entry) for entry in entries[-limit:]]
+    return Listing([render_entry(entry) for entry in entries[-limit:]], damaged)
 
 
 def _paths(runtime: "Runtime", who: str) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from vyane_cli.errors import CorruptStateError, StorageError
+from vyane_cli.errors import CorruptStateError, StorageError, TooNewError
 from vyane_cli.store import codec, files
 
 TYPE_CHECKING = False
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-NEWER = "a newer vyane wrote it: upgrade this one"
 BY_HAND = "mend it by hand, or put it back from a copy: `vyane doctor` names every such file"
 """Nothing mends a document by itself: what it should say is not known."""
 
@@ -33,7 +32,7 @@ def load(path: str) -> dict[str, Any] | None:
     try:
         return codec.decode_document(data)
     except codec.NewerError as error:
-        raise CorruptStateError(path, str(error), slug="too_new", hint=NEWER) from None
+        raise TooNewError(path, str(error)) from None
     except codec.LineError as error:
         line, reason = _place(data)
         raise CorruptStateError(path, reason or str(error), line=line, hint=BY_HAND) from None

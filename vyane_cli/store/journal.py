@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 
 from vyane_cli.core.values import NamedTuple
-from vyane_cli.errors import CorruptStateError, DurabilityUnknownError, StorageError
+from vyane_cli.errors import CorruptStateError, DurabilityUnknownError, StorageError, TooNewError
 from vyane_cli.store import codec, files, quarantine
 
 TYPE_CHECKING = False
@@ -187,19 +187,13 @@ def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
     """Every record of the file, for a rewrite; what is none goes to the quarantine first.
 
     A rewrite must not swallow bytes: damaged lines and a torn tail are kept whole elsewhere.
-    CorruptStateError (`too_new`) when a line is of a later version: it is not ours to touch.
+    TooNewError when a line is of a later version.
     """
     lines = list(read(writer.path))
     damage = [line.damage for line in lines if line.damage is not None]
     for one in damage:
         if one.newer:
-            raise CorruptStateError(
-                writer.path,
-                one.reason,
-                line=line_number(writer.path, one.offset),
-                slug="too_new",
-                hint="a newer vyane wrote it: upgrade this one",
-            )
+            raise error_of(writer.path, one)
     if writer.torn:
         damage.append(Damage(writer.end, writer.torn, "torn tail"))
     for one in damage:
@@ -242,6 +236,12 @@ def has_record(path: str, needle: bytes) -> bool:
         return False
     except OSError as error:
         raise StorageError(path, error) from error
+
+
+def error_of(path: str, damage: Damage) -> CorruptStateError:
+    """The damage as an error."""
+    kind = TooNewError if damage.newer else CorruptStateError
+    return kind(path, damage.reason, line=line_number(path, damage.offset))
 
 
 def line_number(path: str, offset: int) -> int:

@@ -31,6 +31,7 @@ from vyane_cli.errors import (
     InvalidInputError,
     NotFoundError,
     StorageError,
+    TooNewError,
 )
 from vyane_cli.store import document, files, journal
 from vyane_cli.store.layout import Layout
@@ -151,7 +152,7 @@ def check(reading: Reading) -> None:
     if reading.state in READ:
         return
     if reading.state is Readability.NEWER:
-        raise CorruptStateError(reading.path, reading.detail, slug="too_new", hint=document.NEWER)
+        raise TooNewError(reading.path, reading.detail)
     hint = BY_HAND
     if reading.state is Readability.MISSING:
         hint = "put it back from a copy; `vyane project create` with the same name makes it anew"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from vyane_cli.core import turns
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.soundness import Checker
-from vyane_cli.errors import CorruptStateError, LockTimeoutError, VyaneError
+from vyane_cli.errors import LockTimeoutError, TooNewError, VyaneError
 from vyane_cli.operations.health.checks import sessions, state
 from vyane_cli.operations.health.checks.subject import Subject
 from vyane_cli.operations.hooks import HostSettings
@@ -205,9 +205,7 @@ def _mend_timeline(runtime: Runtime, session: str, path: str) -> str:
             writer.close()
         return _report(0, tail)
     if flaw.newer:
-        raise CorruptStateError(
-            path, flaw.reason, line=flaw.line, hint="a newer vyane wrote it: upgrade this one"
-        )
+        raise TooNewError(path, flaw.reason, line=flaw.line)
     with open(path, "rb") as file:
         data = file.read()
     kept = quarantine.keep(root, path, data, 0, f"line {flaw.line}: {flaw.reason}")

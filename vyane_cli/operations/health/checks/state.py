@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.errors import CorruptStateError, InvalidInputError, VyaneError
+from vyane_cli.errors import CorruptStateError, InvalidInputError, TooNewError, VyaneError
 from vyane_cli.operations.health.checks.subject import Finding, Subject, some
 from vyane_cli.operations.strangers import strangers
 from vyane_cli.store import (
@@ -204,7 +204,7 @@ def damaged_lines(subject: Subject) -> Finding:
         for one in found
     ]
     if all(one.newer for one in found):
-        return Finding(False, some(shown), "a newer vyane wrote it: upgrade this one")
+        return Finding(False, some(shown), TooNewError.hint)
     return Finding(False, some(shown), f"{FIX}: damaged bytes go to the quarantine, whole")
 
 
