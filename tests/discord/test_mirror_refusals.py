@@ -147,6 +147,14 @@ def world_with(folder: Path, settings: str) -> World:
     return world
 
 
+def test_a_channel_that_cannot_be_opened_here_is_not_called_well(one: Mirrored) -> None:
+    del one.environ["DISCORD_TOKEN"]
+    (status,) = describe_mirror(one.world)
+
+    assert status["state"] == "error"
+    assert "DISCORD_TOKEN" in status["problems"][0]["detail"]
+
+
 def test_a_round_without_a_token_calls_the_person_once(tmp_path):
     """A timer gives next to no environment, and whoever asks in a terminal has the token there."""
     world = world_with(tmp_path, '[channels.discord]\nforum = "123456789012345678"\n')

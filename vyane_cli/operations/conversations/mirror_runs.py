@@ -44,9 +44,13 @@ def each_channel(
         except VyaneError as error:
             if len(chosen) == 1:
                 raise
-            problem = {"code": error.slug, "detail": error.message, "fix": error.hint}
-            reports.append({"channel": name, "state": "error", "problems": [problem]})
+            reports.append({"channel": name, "state": "error", "problems": [problem_of(error)]})
     return reports
+
+
+def problem_of(error: VyaneError) -> dict[str, str]:
+    """An error as one of a report's problems."""
+    return {"code": error.slug, "detail": error.message, "fix": error.hint}
 
 
 class Settings(NamedTuple):

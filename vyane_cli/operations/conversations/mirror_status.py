@@ -1,4 +1,8 @@
-"""What the mirror has come to, from its own files. Asks no channel and changes nothing."""
+"""What the mirror has come to, from its own files. Asks no channel and changes nothing.
+
+A channel that cannot be opened here, such as for want of a token, is an error of its own: a run in
+another environment may be well.
+"""
 
 from typing import Any
 
@@ -7,7 +11,8 @@ from vyane_cli.core.mirrors import Fault, ThreadState
 from vyane_cli.core.routing import CHANNEL
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.board import record_of, waiting_for
-from vyane_cli.operations.conversations.channels import configured
+from vyane_cli.operations.conversations.channels import configured, open_channel
+from vyane_cli.operations.conversations.mirror_runs import problem_of
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
 
@@ -24,6 +29,12 @@ def describe_mirror(runtime: "Runtime") -> list[dict[str, Any]]:
 def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
     state = mirrors.load_channel(runtime.layout, name, "default")
     problems = [_problem(state.fault)] if state.fault is not None else []
+    shown = state.fault.verdict if state.fault is not None else "ok"
+    try:
+        open_channel(runtime, name, "default", {})
+    except VyaneError as error:
+        shown = "error"
+        problems.append(problem_of(error))
     if state.problem:
         problems.append({"code": "noted", "detail": state.problem, "fix": ""})
     threads = []
@@ -35,7 +46,7 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
         try:
             thread = mirrors.load_thread(runtime.layout, binding)
         except VyaneError as error:
-            problems.append({"code": error.slug, "detail": error.message, "fix": error.hint})
+            problems.append(problem_of(error))
             continue
         for key in [key for key in left if key.endswith(f" {binding.generation}")]:
             place = {"session": binding.target_session, "conversation": binding.conversation.id}
@@ -50,7 +61,7 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
     problems += [{"session": key[5:], **_problem(fault)} for key, fault in opening.items()]
     return {
         "channel": name,
-        "state": state.fault.verdict if state.fault is not None else "ok",
+        "state": shown,
         "fallbacks": dict(state.fallbacks),
         "strangers": dict(state.strangers),
         "threads": threads,
