@@ -257,12 +257,13 @@ def test_a_program_that_is_not_there_is_an_error_with_the_round(home):
     home.stage.add("one")
     with open(home.world.layout.config, "w") as file:
         file.write('[wake]\nruntime = "x"\n[runtimes.x]\nspawn = ["/no/such/program"]\n')
-    ran = home.run("wake", "--json")
-
-    assert ran.status == 3
-    assert json.loads(ran.out)["error"]["code"] == json.loads(ran.err)["error"]["code"]
-    assert json.loads(ran.out)["cell"] == "A"
-    assert "/no/such/program" in ran.err.decode()
+    for words in (("--dry-run",), ()):
+        ran = home.run("wake", "--json", *words)
+        assert ran.status == 3
+        assert json.loads(ran.out)["error"]["code"] == json.loads(ran.err)["error"]["code"]
+        assert json.loads(ran.out)["cell"] == "A"
+        assert "/no/such/program" in ran.err.decode()
+    assert "/no/such/program" in home.json("status")["projects"][0]["problem"]
     assert not home.workers()
     assert [one["status"] for one in home.json("schedule", "list")] == ["ACTIVE", "ACTIVE"]
 

@@ -553,6 +553,7 @@ def test_a_worker_that_failed_is_not_started_again_until_the_person_has_looked(s
     stage.report("T2", "done")
     stage.end(stage.started[1][1])
 
+    assert stage.wake(dry_run=True).would == "call-the-person"
     made = stage.wake()
     assert made.done["outcome"] == "nothing-can-start"
     assert made.done["stuck"] == ["T1"]
@@ -676,6 +677,7 @@ def test_a_running_task_that_no_known_worker_runs_is_not_started_a_second_time(s
     """A person, or a session that lives, may be at it: the person is called."""
     stage.add()
     stage.report("T1", "running")
+    assert stage.wake(dry_run=True).would == "call-the-person"
     made = stage.wake()
 
     assert made.done["outcome"] == "nothing-can-start"
@@ -747,6 +749,7 @@ def test_a_step_of_the_wall_clock_frees_no_task_of_an_idle_worker_and_keeps_none
     with stage.world.held((locks.Kind.LEDGER, NAME)):
         claims.take(stage.layout, NAME, renew(Claim("T1", idle, "r", clock.at, clock.at), clock))
     stage.world.wall_ahead_ms = step_s * 1000
+    assert stage.wake(dry_run=True).would == "nothing-can-start"
     assert stage.wake().done["outcome"] == "nothing-can-start"
     stage.world.sleep_s(7_200)
     assert stage.wake().done["outcome"] == "nothing-can-start", "nobody could report in its sleep"

@@ -6,7 +6,7 @@ import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.commands.workers import shorten
-from vyane_cli.operations.projects.dispatch import NOTHING
+from vyane_cli.operations.projects.dispatch import CALL, NOTHING
 from vyane_cli.operations.projects.projects import project_of_round
 from vyane_cli.operations.projects.wake import Round, wake
 from vyane_cli.render.human import Screen, safe
@@ -62,6 +62,8 @@ def in_words(action: str, task: str) -> str:
     """What a round would do."""
     if task == NOTHING:
         return "would start nobody: every task that is left waits for something"
+    if task == CALL:
+        return "would start nobody and call you: no task that is left starts by itself"
     words = WORDS[action]
     return words if action == "nothing" else f"would {words}" + (f" for {task}" if task else "")
 

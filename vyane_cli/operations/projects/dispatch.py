@@ -25,7 +25,7 @@ from vyane_cli.operations.children.spawn import start_child
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.projects.claims import Claimed, claim_head, held_tasks
-from vyane_cli.operations.projects.starts import LOOK, end_of, key_of, why_not_again
+from vyane_cli.operations.projects.starts import LOOK, end_of, key_of, stuck_tasks, why_not_again
 from vyane_cli.store import registry, templates
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1
 NOTHING = "nothing-can-start"
+CALL = "call-the-person"
 BY_ITSELF = (
     "nothing yet: a round tries again by itself when it is gone, as often as `wake.attempts` "
     "allows; `vyane logs {}` shows what is known"
@@ -61,9 +62,7 @@ def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) 
     NotFoundError (`dispatch_program`) and InvalidInputError (`unknown_runtime`) when no worker
     could be started: nothing is claimed then.
     """
-    check_program(runtime)
-    if not os.path.isdir(project.dir):
-        raise InvalidInputError("project dir", project.dir, "a folder")
+    _check_start(runtime, project)
     claimed = claim_head(
         runtime, project.name, round_id, lambda books, held: head(runtime, project, books, held)
     )
@@ -72,6 +71,12 @@ def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) 
     order = order_of(runtime, project, claimed.task)._replace(worker=claimed.claim.worker)
     check_order(order)
     return _await(runtime, project, claimed, start_child(runtime, order, main.id).child)
+
+
+def _check_start(runtime: "Runtime", project: Project) -> None:
+    check_program(runtime)
+    if not os.path.isdir(project.dir):
+        raise InvalidInputError("project dir", project.dir, "a folder")
 
 
 def check_program(runtime: "Runtime") -> str:
@@ -131,9 +136,16 @@ def head(runtime: "Runtime", project: Project, books: Books, held: "frozenset[st
 
 
 def preview(runtime: "Runtime", project: Project, books: Books) -> str:
-    """The task that a round would start now. Changes nothing."""
-    task = head(runtime, project, books, held_tasks(runtime, project.name))
-    return f"{task.id} ({task.title})" if task is not None else NOTHING
+    """The task that a round would start now, or that it calls the person, or nothing.
+
+    Raises what `dispatch` would. Changes nothing.
+    """
+    _check_start(runtime, project)
+    held = held_tasks(runtime, project.name)
+    task = head(runtime, project, books, held)
+    if task is not None:
+        return f"{task.id} ({task.title})"
+    return NOTHING if held and not stuck_tasks(runtime, project, books, held) else CALL
 
 
 def is_abandoned(runtime: "Runtime", task: Task) -> bool:

@@ -57,7 +57,7 @@ def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
             if task.status in SHOWN
         ],
         "schedules": plans,
-        "problem": problem,
+        "problem": problem or (made.error.message if made.error is not None else ""),
         "alert": _alert(runtime, project, made),
         "next": {
             "at": min((one["next_at"] for one in plans if one["next_at"]), default=None),

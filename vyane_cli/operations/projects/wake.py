@@ -53,9 +53,9 @@ class Round(NamedTuple):
     maintenance: "dict[str, Any] | None" = None
     done: "dict[str, Any] | None" = None
     would: str = ""
-    """Of a dry run that would start a worker: its task, or that none can start."""
+    """Of a dry run that would start a worker: its task, or what happens when none can start."""
     error: VyaneError | None = None
-    """Why its action could not be carried out: for the exit code."""
+    """Why its action could not be carried out, or would not: for the exit code."""
 
     def rendered(self) -> dict[str, Any]:
         """The round as `--json` prints it."""
@@ -134,7 +134,10 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
     made = made._replace(seen=seen, verdict=decide_round(seen.inputs))
     if made.dry_run:
         if made.verdict.action is Action.DISPATCH and seen.books is not None:
-            return made._replace(would=preview(runtime, project, seen.books))
+            try:
+                return made._replace(would=preview(runtime, project, seen.books))
+            except VyaneError as error:
+                return made._replace(error=error)
         return made
     try:
         made = made._replace(done=_act(runtime, project, made))

@@ -92,11 +92,7 @@ def rounds(subject: Subject) -> Finding:
         known = schedules.load(subject.layout, project.name)
         if known.installed is None:
             continue
-        command = timers_of(subject.runtime, project, known)[0].command
-        problem, cell = _try(command)
         fix = INSTALL.format(project.name)
-        if problem:
-            return Finding(False, f"{project.name}: {problem}", fix)
         environ = completed(
             BARE, known.installed.environment, os.path.dirname(vyane_path(subject.runtime))
         )
@@ -105,6 +101,10 @@ def rounds(subject: Subject) -> Finding:
         except VyaneError as error:
             hint = f"{error.hint}; {fix}" if error.hint else fix
             return Finding(False, f"{project.name}: a round cannot start workers: {error}", hint)
+        command = timers_of(subject.runtime, project, known)[0].command
+        problem, cell = _try(command)
+        if problem:
+            return Finding(False, f"{project.name}: {problem}", fix)
         cells.append(f"{project.name}: {cell}")
     return Finding(True, some(cells) or "no project has timers")
 
