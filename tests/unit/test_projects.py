@@ -76,6 +76,7 @@ def test_a_project_comes_back_as_it_was():
 @pytest.mark.parametrize("data", [
     {}, {"name": "x"}, {"name": 1, "dir": "/"}, {"name": "x", "dir": "/", "folders": "y"},
     {"name": "x", "dir": "/", "created_at": "now"}, {"name": "x", "dir": "/", "main": []},
+    {"name": "x", "dir": "/a\0b"}, {"name": "x", "dir": "/", "folders": ["/a\0b"]},
 ])  # fmt: skip
 def test_what_is_no_project_is_damage(data):
     with pytest.raises(ValueError, match=r".+"):

@@ -70,6 +70,8 @@ def test_an_unknown_setting_names_the_nearest():
         ("delivery.starts_per_hour", 0),
         ("authority.workers", "bob"),
         ("authority.workers", [1]),
+        ("authority.workers", ["w-1\0"]),
+        ("wake.runtime", "\0"),
         ("delivery.too_soon_s", math.nan),
         ("delivery.too_soon_s", math.inf),
     ],

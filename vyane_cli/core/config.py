@@ -223,6 +223,9 @@ def check_value(key: str, value: Any, channels: ChannelKeys = NO_CHANNELS) -> An
             raise InvalidInputError(key, value, f"at least {known.minimum}")
     elif not isinstance(value, str):
         raise InvalidInputError(key, value, "a text")
+    texts = value if isinstance(value, list) else [value]
+    if any(isinstance(text, str) and "\0" in text for text in texts):
+        raise InvalidInputError(key, value, "a text without NUL")
     return value
 
 

@@ -101,6 +101,9 @@ def parse_project(data: Mapping[str, Any]) -> Project:
     folders = data.get("folders", [])
     if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
         raise ValueError(f"folders: {folders!r} is not a list of paths")
+    for path in (known["dir"], *folders):
+        if "\0" in path:
+            raise ValueError(f"{path!r} is not a path: it has a NUL byte")
     if not known["name"] or not known["dir"]:
         raise ValueError('it needs "name" and "dir"')
     created = data.get("created_at", 0)
