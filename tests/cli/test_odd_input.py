@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
+from tests.simulated import vyane
 from vyane_cli.errors import ExitCode
 
 NO_SESSION = "vs-000000000000"
@@ -163,3 +164,19 @@ def test_what_is_wrong_in_the_settings_is_said_once(one, run):  # noqa: F811
 
     assert error["message"].count("delivery.zzz") == 1
     assert error["message"].startswith(one.world.layout.config)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["workers", "inbox x", "project", "schedule list", "task list", "bindings list", "need-user",
+     "topology", "mirror status", "gc", "send a b", "wake", "spawn x --parent a"],
+)  # fmt: skip
+def test_a_home_that_is_a_file_is_an_error_and_not_an_empty_home(tmp_path, words):
+    """An empty list would be a wrong answer."""
+    home = tmp_path / "home"
+    home.write_text("notes")
+    ran = vyane(str(home), *words.split())
+
+    assert ran.status == ExitCode.INTERNAL
+    assert "not a directory" in ran.err.decode()
+    assert home.read_text() == "notes"

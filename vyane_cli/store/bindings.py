@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from vyane_cli.core.binding_forms import parse_binding, render_binding
 from vyane_cli.core.bindings import Binding
+from vyane_cli.errors import StorageError
 from vyane_cli.store import document
 from vyane_cli.store.layout import Layout
 
@@ -27,8 +28,10 @@ def load(layout: Layout) -> Bindings:
     """Every binding by its id, in the order in which they were bound. No lock."""
     try:
         found = os.stat(layout.bindings)
-    except OSError:
+    except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise StorageError(layout.bindings, error) from error
     stamp = (found.st_ino, found.st_mtime_ns, found.st_size)  # a new file has another inode
     known = _LAST_READ.get(layout.bindings)
     if known is None or known[0] != stamp:

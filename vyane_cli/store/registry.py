@@ -174,11 +174,18 @@ def known_sessions(layout: Layout) -> list[HostSession]:
 
 
 def listdir(path: str) -> list[str]:
-    """Names in a folder, sorted; none when it is not there."""
+    """Names in a folder, sorted; none when it is not there, or is a file that somebody put there.
+
+    StorageError when what it lies in is no folder either, such as a home that is a file.
+    """
     try:
         return sorted(os.listdir(path))
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
+    except NotADirectoryError as error:
+        if os.path.isdir(os.path.dirname(path)):
+            return []
+        raise StorageError(path, error) from error
 
 
 def plain(worker: Worker) -> dict[str, Any]:
