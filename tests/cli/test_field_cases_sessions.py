@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import Host, machine, vyane
+from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.store import registry
+from vyane_cli.store.locks import Kind
 
 
 @pytest.fixture
@@ -323,6 +325,23 @@ def test_a_reused_name_is_the_next_generation_and_old_mail_says_so(host):
     lines = {line for line in text.split("\n") if "id " in line}
     assert "earlier owner" in next(line for line in lines if f"id {mail}" in line)
     assert "earlier owner" not in next(line for line in lines if f"id {later}" in line)
+
+
+def test_a_name_that_is_taken_up_again_is_not_cancelled_any_more(host):
+    """What its former owner was asked for, and how that ended, is over."""
+    one = host()
+    one.world.register("bob")
+    with one.world.held((Kind.REGISTRY, "")):
+        book = registry.Registry(one.world.layout)
+        (bob,) = book.listing()
+        over = {"cancel_propagated_from": "w-1", "failure_reason": "why", "dispatch_id": "01"}
+        book.put(bob._replace(status=WorkerStatus.KILLED, **over))
+        book.save()
+    words = ("--json", "workers", "register", "bob", "--pid", str(one.process.pid))
+    bob = json.loads(vyane(one.home, *words).out)
+
+    assert bob["status"] == "IDLE"
+    assert [bob[key] for key in over] == [None] * 3
 
 
 def test_a_new_session_in_the_folder_of_an_exited_one_is_a_stranger(host):

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import Host, machine, stopped_holder, vyane
+from tests.store.test_cancel import grow
 from vyane_cli import app
-from vyane_cli.store import journal, locks
+from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.store import journal, locks, registry
 from vyane_cli.store.locks import Kind
 
 
@@ -460,6 +462,28 @@ def test_a_copy_that_cannot_be_stored_holds_up_no_other_and_the_error_says_who_h
     if key:
         assert run("send", "all", "to all", *key)[0] == 0
         assert [len(o.world.inbox(o.worker).mailbox.entries) for o in others] == [1, 1, 1]
+
+
+def test_children_are_those_that_have_not_ended_also_for_a_retry(one, run, monkeypatch):
+    """What is sent to a child that has ended would be read by nobody, and come back."""
+    ids = grow(one.world, 3)
+    monkeypatch.setenv("VYANE_WORKER", ids[0])
+    words = ("--json", "send", "children", "x", "--idempotency-key", "K")
+    first = json.loads(run(*words)[1])
+    assert [copy["to_id"] for copy in first["copies"]] == ids[1:]
+
+    end(one, ids[1], WorkerStatus.COMPLETED)
+    again = json.loads(run(*words)[1])
+    assert [copy["id"] for copy in again["copies"]] == [copy["id"] for copy in first["copies"]]
+    assert json.loads(run("--json", "send", "children", "y")[1])["to_id"] == ids[2]
+    end(one, ids[2], WorkerStatus.KILLED)
+    assert run("send", "children", "z")[0] == 3
+
+
+def end(one, worker: str, status: WorkerStatus) -> None:
+    book = registry.Registry(one.world.layout)
+    book.put(book.workers[worker]._replace(status=status))
+    book.save()
 
 
 # ------------------------------------------------------------------ reply, relay

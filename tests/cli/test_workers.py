@@ -7,6 +7,8 @@ import subprocess
 import pytest
 
 from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.store import registry
 
 
 def listed(run) -> dict[str, dict]:  # noqa: F811
@@ -116,6 +118,26 @@ def test_a_renamed_worker_keeps_its_mail(run, one):  # noqa: F811
     assert run("send", "api", "x")[0] == 0
 
     assert mail in one.prompt().text
+
+
+def test_a_renamed_worker_s_conversation_has_its_name(run, one):  # noqa: F811
+    """It is what a message to the logical session says."""
+    assert run("workers", "rename", "project", "api")[0] == 0
+
+    assert "for api:" in run("send", one.logical, "x")[1]
+
+
+def test_the_list_of_all_says_how_each_worker_ended(run, one):  # noqa: F811
+    """Its process may be there still; and a takeover that is not over is named."""
+    book = registry.Registry(one.world.layout)
+    book.put(book.workers[one.worker]._replace(status=WorkerStatus.COMPLETED))
+    book.save()
+    one.world.register("bob", os.getpid())
+    assert run("takeover", "bob", "stop", "--timeout", "0.01s", "--from-kind", "human")[0] == 0
+
+    out = run("workers", "--all")[1]
+    assert [line.split()[2] for line in out.splitlines()[1:]] == ["completed", "idle,"]
+    assert out.count("idle, taken over") == 1
 
 
 @pytest.mark.parametrize("words", [("--pid", "999999999"), ("--session-id", "../x")])

@@ -350,6 +350,23 @@ def handed(make: Callable[..., Host], parent: Host) -> tuple[Worker, Host]:
     return child, make(attended=False, extra={"VYANE_WORKER": child.id})
 
 
+def test_the_first_turn_of_a_child_hangs_below_the_turn_that_spawned_it(launched):
+    """One trace: what the parent did before it had children, what it does next, and the child."""
+    with machine() as make:
+        parent = make()
+        parent.start()
+        parent.prompt()
+        child, kid = handed(make, parent)
+        kid.start()
+        kid.prompt(text="TASK")
+        parent.stop()
+        parent.prompt()
+
+        ours, theirs = parent.events(), kid.events()
+        assert {event["trace_id"] for event in (*ours, *theirs)} == {child.trace_id}
+        assert theirs[0]["parent_span_id"] == ours[0]["span_id"] is not None
+
+
 def test_a_print_mode_child_is_registered_by_its_hooks_and_its_end_is_its_result(launched):
     """Its prompt went by the launch, so the dispatch is settled unseen; the last Stop counts."""
     with machine() as make:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
+from vyane_cli.core.workers import FINAL, WorkerStatus
 from vyane_cli.operations.liveness import describe_worker, list_workers
 from vyane_cli.operations.register import register_worker, rename_worker
 from vyane_cli.render.human import Screen, ago, safe
@@ -57,10 +58,15 @@ def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
     )
 
 
+TELLING = FINAL | {WorkerStatus.STALE}
+"""Statuses that say more than the liveness."""
+
+
 def _does(row: dict[str, Any]) -> str:
     if row["ambiguous"]:
         return "ambiguous"
-    return "stale" if row["status"] == "STALE" else str(row["liveness"])
+    does = str(row["status"]).lower() if row["status"] in TELLING else str(row["liveness"])
+    return does + ", taken over" if row["pending_takeover_message_id"] else does
 
 
 def shorten(path: str) -> str:

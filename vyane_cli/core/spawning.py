@@ -81,6 +81,7 @@ class Fresh(NamedTuple):
     logical_session: str
     dispatch: str
     trace: str
+    """For a parent that has none: that of its timeline's events so far, if there are any."""
     at: float
 
 

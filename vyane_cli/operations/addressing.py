@@ -101,8 +101,10 @@ def _workers_of(workers: registry.Registry, address: Address, own: Worker | None
         [own.parent_worker_id] if address.relative is Relative.PARENT else own.children_worker_ids
     )
     found = [workers.workers[link] for link in links if link in workers.workers]
+    if address.relative is Relative.CHILDREN:
+        found = [child for child in found if not child.final]
     if not found:
-        raise NotFoundError("worker", address.text, hint=f"{own.name} has none")
+        raise NotFoundError("worker", address.text, hint=f"{own.name} has none that has not ended")
     return found
 
 

@@ -44,12 +44,15 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def _content(messages: Sequence[Message]) -> str:
+def _content(messages: Sequence[Message], family: str) -> str:
     """What makes two sends under one key the same: what the sender wrote, and to whom.
 
-    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast.
+    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast,
+    or who belongs to a `family` (`children`).
     """
     addressed = sorted({f"{message.to_kind}:{message.to_id}" for message in messages})
+    if family:
+        addressed = [family]
     first = messages[0]
     written = (first.kind, first.summary, dict(first.payload), first.ttl_seconds, first.task_id,
                first.parent_message_id)  # fmt: skip
@@ -63,6 +66,7 @@ def send_once(
     messages: Sequence[Message],
     key: str,
     clock: Clock,
+    family: str = "",
 ) -> Sent:
     """The same key and content is the same send. The key, with its recipients, is kept first.
 
@@ -73,7 +77,7 @@ def send_once(
         raise InvalidInputError("idempotency-key", key, "1 to 256 characters")
     layout = runtime.layout
     digest = _digest(speaker.kind, speaker.id, key)
-    content = _content(messages)
+    content = _content(messages, family)
     with runtime.held((LockKind.KEY, digest)):
         known = document.load(layout.key(digest))
         if known is not None and known.get("content") != content:
@@ -127,7 +131,12 @@ def _as_first_sent(
     to, messages = [], []
     for message_id, worker in zip(known["ids"], known["workers"], strict=True):
         target = by_worker.get(worker) or Target(
-            ToKind.BROADCAST, "*", runtime.layout.inbox(worker), worker, lock=worker, name=worker
+            template.to_kind,
+            "*" if template.to_kind is ToKind.BROADCAST else worker,
+            runtime.layout.inbox(worker),
+            worker,
+            lock=worker,
+            name=worker,
         )
         to.append(target)
         messages.append(template._replace(id=str(message_id), to_id=target.id))

@@ -330,6 +330,10 @@ def _next_generation(
             cwd=call.cwd,
             last_used_at=now,
             ended_at=None,
+            # what it was once asked for is over; a child that has not ended owes its result still
+            dispatch_id=None if worker.final else worker.dispatch_id,
+            cancel_propagated_from=None,
+            failure_reason=None,
         )
     )
     session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
@@ -349,9 +353,13 @@ def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
             raise ConflictError(f"{name} is the name of {other.id}", hint="choose another name")
         session_id = registry.read_current(layout, worker.id)
         session = registry.load_session(layout, session_id) if session_id else None
-        if session is not None:
-            with files.before_commit():
+        logical = worker.logical_session_id
+        conversation = registry.load_logical_session(layout, logical) if logical else None
+        with files.before_commit():
+            if session is not None:
                 registry.save_session(layout, session._replace(name=name))
+            if conversation is not None and conversation.worker == worker.id:
+                registry.save_logical_session(layout, conversation._replace(display_name=name))
         renamed = worker._replace(name=name)
         workers.put(renamed)
         workers.save()

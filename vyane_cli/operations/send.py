@@ -123,7 +123,8 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
         keep_copy(runtime, speaker, messages)
         reach_targets(runtime, targets, messages, clock)
         return Sent(tuple(messages), names=tuple(target.name for target in targets))
-    return send_once(runtime, speaker, targets, messages, draft.idempotency_key, clock)
+    family = str(address.relative or "")
+    return send_once(runtime, speaker, targets, messages, draft.idempotency_key, clock, family)
 
 
 def _send_result(

@@ -14,7 +14,7 @@ from vyane_cli.core.spawning import (
     inherited_context,
     plan_spawn,
 )
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.turns import Clock, TimelineHead
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, VyaneError
 from vyane_cli.operations.diagnose import present_session
@@ -42,15 +42,17 @@ def link_child(
         if order.name.casefold() in {name.casefold() for name in taken}:
             raise ConflictError(f"{order.name} is a worker already", hint="choose another name")
         clock = runtime.clock()
+        known = _head(runtime, parent)
         fresh = Fresh(
             order.worker or _free_id(runtime, workers),
             logical_session_id(runtime.entropy(6)),
             runtime.new_id(clock.now_ms),
-            runtime.entropy(16).hex(),
+            known.epoch if known is not None else runtime.entropy(16).hex(),
             clock.at,
         )
         context = _context(runtime, parent) if order.inherit_context else ""
-        plan = plan_spawn(order, parent, taken, context, fresh, _open_span(runtime, parent))
+        span = span_id(known.open.id) if known is not None and known.open is not None else ""
+        plan = plan_spawn(order, parent, taken, context, fresh, span)
         if order.tmux:
             report = runtime.templates.fill("interactive")
             plan = plan._replace(prompt=f"{plan.prompt}\n\n{report}")
@@ -126,13 +128,12 @@ def _context(runtime: "Runtime", parent: Worker) -> str:
     return inherited_context(head, runtime.templates.fill("inherited-turns"), events)
 
 
-def _open_span(runtime: "Runtime", parent: Worker) -> str:
-    """The span of the parent's open turn."""
+def _head(runtime: "Runtime", parent: Worker) -> TimelineHead | None:
+    """The parent's timeline as it stands; None without one, or when it is damaged."""
     try:
-        known = timeline.read_head(runtime.layout.timeline(parent.logical_session_id))
+        return timeline.read_head(runtime.layout.timeline(parent.logical_session_id))
     except VyaneError:
-        return ""
-    return span_id(known.open.id) if known is not None and known.open is not None else ""
+        return None
 
 
 def _share_trace(runtime: "Runtime", plan: SpawnPlan) -> None:
