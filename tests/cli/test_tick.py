@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import time
+import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from tests.simulated import (
 from vyane_cli.core.messages import FromKind
 from vyane_cli.hosts import claude_code
 from vyane_cli.operations.identity import Speaker
-from vyane_cli.store import locks, processes
+from vyane_cli.store import locks, processes, spool
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 STALLED_S = 4.5
@@ -487,6 +488,36 @@ def test_a_turn_whose_events_missed_the_lock_is_told_in_order(busy):
     assert busy.outcomes() == ["success", "success"]
     kinds = [e["kind"] for e in busy.events() if e["kind"].startswith("Turn")]
     assert kinds == ["TurnStarted", "TurnFinished"] * 2
+    assert not os.listdir(busy.world.layout.spool(busy.logical))
+
+
+def test_a_turn_whose_end_missed_the_lock_is_told_after_a_clear(busy):
+    """The session that goes on has another id; what was read before is not given again."""
+    mail = busy.world.send("project", "hello")
+    busy.batch()
+    with stopped_holder(busy.home, (locks.Kind.INBOX, busy.worker)):
+        busy.hook("Stop")
+        busy.hook("SessionEnd-other", reason="clear")
+    busy.session = str(uuid.uuid4())
+    busy.start("clear")
+
+    assert busy.outcomes() == ["success"]
+    assert (busy.world.status(mail), busy.world.marks(mail)) == ("consumed", 0)
+
+
+def test_a_call_of_an_earlier_session_that_came_too_late_is_noted_and_undoes_nothing(busy):
+    late = claude_code.parse(busy.payload("Stop", prompt_id="x"), busy.environ(), lambda pid: None)
+    busy.stop()
+    busy.call("SessionEnd-other", reason="clear")
+    busy.session = str(uuid.uuid4())
+    busy.start("clear")
+    busy.prompt()
+    spool.keep(busy.world.layout, busy.logical, late, busy.world.clock())
+    busy.stop()
+
+    assert busy.outcomes() == ["success", "success"]
+    notes = [e["payload"]["code"] for e in busy.events() if e["kind"] == "Diagnostic"]
+    assert notes == ["call_superseded"]
     assert not os.listdir(busy.world.layout.spool(busy.logical))
 
 

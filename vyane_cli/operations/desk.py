@@ -6,6 +6,7 @@ desk, and so do `gc`, for sessions that do not tick any more, and a host without
 
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply
+from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Mailbox, Op, Process
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.plans import Change, Showing, Snapshot, TickPlan
@@ -91,10 +92,32 @@ class Desk:
     def _replay(self, opened: "_Open") -> None:
         """Commit the calls that missed their locks, in order; they hand nothing over."""
         for late in spool.waiting(self.runtime.layout, self.session.logical_session):
-            if late.call.session == self.session.id:
-                plan = plan_tick(self.snapshot(opened, late.call, replay=True), late.call)
+            desk = self._desk_of(late.call.session, opened)
+            if desk is not None:
+                plan = plan_tick(desk.snapshot(opened, late.call, replay=True), late.call)
                 opened.commit(plan)
+            else:
+                text = f"{late.call.name} of the earlier session {late.call.session} came too late"
+                payload = {"code": "call_superseded", "text": text}
+                state = Transition(opened.timeline.head)
+                clock = self.runtime.clock()
+                opened.write(turns.emit(state, EventKind.DIAGNOSTIC, payload, clock))
             spool.done(late)
+
+    def _desk_of(self, session_id: str, opened: "_Open") -> "Desk | None":
+        """Where a kept call belongs: here, or at the session before this one (`/clear`).
+
+        None when this one has begun: a call of another would undo what it was given.
+        """
+        if session_id == self.session.id:
+            return self
+        heard = {entry.session for box in opened.boxes for entry in box.mailbox.unsettled}
+        if opened.timeline.head.open is not None:
+            heard.add(opened.timeline.head.open.session)
+        before = registry.load_session(self.runtime.layout, session_id)
+        if before is None or self.session.id in heard:
+            return None
+        return Desk(self.runtime, before, self.call, self.host, self.deadline)
 
     def _read_turn(self) -> None:
         """Read what the transcript says of the turn that ends: it may be long, so without locks."""
