@@ -1,5 +1,6 @@
 """Sends a host's call to hook.py and everything else to app.py."""
 
+import os
 import sys
 
 HOSTS_WITH_HOOKS = ("claude-code",)
@@ -8,7 +9,7 @@ HOSTS_WITH_HOOKS = ("claude-code",)
 def main() -> None:
     """The command `vyane`."""
     words = sys.argv[1:]
-    asks = {"--dry-run", "--help", "-h"} & set(words)
+    asks = {"--dry-run", "--help", "-h"} & set(words) or _typed(words)
     if _command(words) == "tick" and not asks and _host(words) in HOSTS_WITH_HOOKS:
         from vyane_cli import hook
 
@@ -16,6 +17,11 @@ def main() -> None:
     from vyane_cli.app import main as people
 
     people()
+
+
+def _typed(words: list[str]) -> bool:
+    """Whether a person typed it: a host's call comes through the guard, or on a pipe."""
+    return "--guard" not in words and os.isatty(0)
 
 
 def _command(words: list[str]) -> str:

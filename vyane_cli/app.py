@@ -5,6 +5,7 @@ command needs and not what all of them need.
 """
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -77,6 +78,18 @@ COMMANDS: dict[str, Verb] = {
 }
 
 
+MEANT = {
+    "help": "--help", "version": "--version",
+    "list": "workers", "ls": "workers", "ps": "workers", "sessions": "workers",
+    "install": "hooks install", "setup": "hooks install", "connect": "hooks install",
+    "mail": "inbox", "read": "inbox", "messages": "inbox",
+    "kill": "cancel", "stop": "cancel",
+}  # fmt: skip
+"""What is meant by words that other programs have for it."""
+NEAR = 0.6
+"""How alike two words must be for one to be named when the other was typed."""
+
+
 class LazyGroup(TyperGroup):
     """Commands by name, imported on first use."""
 
@@ -101,6 +114,7 @@ class LazyGroup(TyperGroup):
             command = cast("TyperCommand", typer.main.get_command(lone))
         command.name = cmd_name
         command.rich_help_panel = verb.panel
+        fill(command)
         if isinstance(command, TyperGroup) and ctx.params.get("as_json"):
             command.no_args_is_help = False  # help is no JSON: an error is
         return cast("TyperCommand | TyperGroup", refuse_empty(command))
@@ -111,10 +125,20 @@ class LazyGroup(TyperGroup):
         if name not in COMMANDS:
             import difflib
 
-            near = " or ".join(difflib.get_close_matches(name, list(COMMANDS), 2, 0.5))
+            close = [MEANT[name]] if name in MEANT else []
+            close = close or difflib.get_close_matches(name, list(COMMANDS), 2, NEAR)
+            near = " or ".join(f"`vyane {one}`" for one in close)
             hint = f"did you mean {near}?" if near else "see `vyane --help`"
             raise InvalidInputError("command", name, "a command of vyane", hint=hint, slug="usage")
         return super().resolve_command(ctx, args)
+
+
+def fill(command: Any) -> None:
+    """Join the lines of each paragraph of its help, and of those below: a terminal wraps them."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+    for below in getattr(command, "commands", {}).values():
+        fill(below)
 
 
 app = typer.Typer(
@@ -209,13 +233,14 @@ def _run(words: list[str], as_json: bool) -> int:
     except typer.Exit as error:
         return error.exit_code
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
         if type(error).__name__ == "NoArgsIsHelpError":  # Typer has printed its help by now
             return ExitCode.INVALID_INPUT
-        hint = f"see `{context.command_path if context else 'vyane'} --help`"
-        message = shortened(error.format_message(), 300)
+        message = shortened(" ".join(error.format_message().split()), 300)
+        hint = _usage_hint(message, getattr(error, "ctx", None), words)
         return complain(as_json, "usage", message, hint, ExitCode.INVALID_INPUT)
     except (typer.Abort, KeyboardInterrupt):
+        if sys.stderr.isatty():
+            print(file=sys.stderr)  # the terminal has shown ^C: a prompt begins its own line
         return 130
     except BrokenPipeError:  # `vyane inbox | head`: nobody reads our output, and that is no error
         return int(ExitCode.DONE)
@@ -231,6 +256,14 @@ def _run(words: list[str], as_json: bool) -> int:
         text = f"{type(error).__name__}: {error}"
         hint = "this is a fault of vyane's; VYANE_DEBUG=1 shows where"
         return complain(as_json, "internal", text, hint, ExitCode.INTERNAL)
+
+
+def _usage_hint(message: str, context: Any, words: list[str]) -> str:
+    known = next((f"vyane {word}" for word in words if word in COMMANDS), "vyane")
+    page = f"see `{context.command_path if context else known} --help`"
+    if message.startswith("Got unexpected extra argument"):
+        return f"a text of several words needs quotes; {page}"
+    return page
 
 
 def complain(

@@ -41,7 +41,7 @@ def test_a_value_that_is_empty_is_not_taken_for_one_that_was_not_given(one, run,
 
     assert (code, out) == (ExitCode.INVALID_INPUT, "")
     assert "empty" in error["message"]
-    assert "leave" in error["hint"]
+    assert "give it a value" in error["hint"]
     assert files_of(one.home) == before
 
 

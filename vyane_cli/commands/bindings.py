@@ -38,6 +38,10 @@ def list_command(
     found = list_bindings(state.runtime, session=session, everything=everything)
 
     def human(screen: Screen) -> None:
+        if not found:
+            more = "" if everything else "; --all shows those that have ended"
+            screen.say(f"no bindings: `vyane bind SESSION --channel NAME` makes one{more}", "dim")
+            return
         rows = [
             (
                 one.id,

@@ -52,16 +52,26 @@ def show_repairs(screen: Screen, repairs: list[Repair]) -> None:
 
 
 def show_checks(screen: Screen, checks: list[Check]) -> None:
-    """The table, failures last, where the eye is when it has been printed."""
+    """The table, failures last, where the eye is when it has been printed.
+
+    One cause makes several checks fail: it is said once, and so is each next step.
+    """
     failed = [check for check in checks if not check.ok]
     rows: list[tuple[object, ...]] = [
         ("ok", check.check, Text(safe(check.detail), style="dim")) for check in checks if check.ok
     ]
-    rows += [("FAIL", Text(check.check, style="bold"), safe(check.detail)) for check in failed]
+    first: dict[str, str] = {}
+    steps: dict[str, list[str]] = {}
+    for check in failed:
+        known = first.setdefault(check.detail, check.check)
+        if known == check.check:
+            steps.setdefault(check.fix, []).append(check.check)
+        detail = safe(check.detail) if known == check.check else f"as `{known}`"
+        rows.append(("FAIL", Text(check.check, style="bold"), detail))
     screen.table((), rows)
     screen.say("")
-    for check in failed:
-        screen.say(f"{check.check}: {safe(check.fix)}", "bold yellow")
+    for step, names in steps.items():
+        screen.say(f"{', '.join(names)}: {safe(step)}", "bold yellow")
     if not failed:
         screen.say(f"all {len(checks)} checks passed", "bold green")
     else:

@@ -26,7 +26,7 @@ def _checked(before: Callable[..., Any] | None) -> Callable[..., Any]:
             source = context.get_parameter_source(param.name)
             if source is not None and source.name == "COMMANDLINE":
                 name = max(param.opts, key=len).lstrip("-").replace("_", "-")
-                hint = "leave it out, or give it a value"
+                hint = "give it a value" if param.required else "leave it out, or give it a value"
                 raise InvalidInputError(name, "", "given: it is empty", hint=hint)
         return before(context, param, value) if before else value
 

@@ -74,18 +74,13 @@ def install_command(
         screen.say(f"guard: {shorten(change.guard)}")
         for foreign in change.foreign:
             screen.say(f"left alone: hooks of another state folder, {shorten(foreign)}", "yellow")
-        screen.say("sessions that start from now on take part; `vyane workers` lists them")
-        screen.say(
-            "a session that is open now takes part with its next prompt, and can be woken after "
-            "/clear, /compact or a restart",
-            "dim",
-        )
+        if not change.changed:
+            return
+        screen.say("sessions that start from now on take part: `vyane workers` lists them")
+        screen.say("open ones do at their next prompt, and wake after /clear or a restart", "dim")
         if not change.allowed:
-            screen.say(
-                f"agents are asked before they run vyane; to allow it ({change.rule}): "
-                "vyane hooks install --allow-vyane",
-                "dim",
-            )
+            screen.say("agents ask you before they run vyane, until you allow it:", "dim")
+            screen.say("  vyane hooks install --allow-vyane", "dim")
 
     state.show(asdict(change), human)
 
@@ -146,7 +141,8 @@ def _show_status(state: State, found: hooks.Status) -> None:
         else:
             why = guard.detail or ("not there" if not guard.present else "does not answer")
             screen.say(f"guard: {why} ({shorten(guard.path)})", "red")
-            screen.say("`vyane hooks install` writes it again", "dim")
+            if "`vyane hooks install`" not in why:
+                screen.say("`vyane hooks install` writes it again", "dim")
 
     state.show(asdict(found), human)
 
@@ -157,4 +153,4 @@ def _notes(one: hooks.ScopeStatus) -> list[str]:
     notes += [f"as a plugin: {name}" for name in one.plugins]
     notes += ["this file turns all hooks off"] if one.off else []
     notes += ["agents may run vyane"] if one.allowed else []
-    return notes + ([one.detail] if one.detail else [])
+    return notes + ([one.detail.removeprefix(f"{one.path}, ")] if one.detail else [])

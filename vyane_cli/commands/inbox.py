@@ -79,7 +79,7 @@ def command(
 def _own(runtime: Runtime) -> str:
     speaker = whoami(runtime)
     if speaker.kind is not FromKind.WORKER:
-        hint = "outside of a session name one: `vyane workers`"
+        hint = "outside of a session name one: `vyane inbox NAME`; `vyane workers` lists them"
         raise InvalidInputError("who", "", "given", hint=hint)
     return speaker.id
 

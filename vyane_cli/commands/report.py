@@ -48,6 +48,7 @@ def command(
     given = [one for one in (result, progress, long_running, task) if one is not None]
     if len(given) != 1 or (failed and result is None):
         expected = "exactly one of --result, --progress, --long-running, --task"
+        expected = expected if given else f"given: {expected}"
         raise InvalidInputError("report", ", ".join(given), expected)
     about = {"state": status, "reason": reason, "artifact": artifact,
              "no-artifact-reason": no_artifact_reason, "project": project}  # fmt: skip

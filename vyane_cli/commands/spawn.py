@@ -73,7 +73,7 @@ def command(
         screen.say(f"spawned {safe(child.name)} ({child.id}): its result comes as a message")
         if worktree:
             screen.say(f"it works in {safe(child.cwd)} on branch {safe(worktree)}")
-        shows = where or f"vyane logs {child.id} -f shows its output"
-        screen.say(f"vyane wait {child.id} waits for it, {shows}")
+        screen.say(f"vyane wait {child.id} waits for it", "dim")
+        screen.say(where or f"vyane logs {child.id} -f shows its output", "dim")
 
     state.show(data, human)

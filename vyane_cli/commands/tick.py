@@ -75,7 +75,14 @@ def _in_words(notice: dict[str, Any]) -> str:
 
 
 def _from_stdin(runtime: Runtime, event: str, rewake: bool) -> HookCall:
-    data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+    if os.isatty(0):
+        raise InvalidInputError(
+            "call",
+            "",
+            "given: hooks run this, with a host's call on standard input",
+            hint="your session's mail: `vyane inbox`; a host without hooks: --host generic",
+        )
+    data = sys.stdin.buffer.read()
     return claude_code.parse(data, runtime.environ, runtime.identify, event=event, rewake=rewake)
 
 

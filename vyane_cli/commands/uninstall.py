@@ -55,12 +55,7 @@ def _ask(state: State, root: str) -> None:
         except typer.Abort as error:  # nobody is there to answer, or Ctrl-C
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise
-            print()
+            print(flush=True)
     if not sure:
-        raise InvalidInputError(
-            "yes",
-            "",
-            f"given: it removes {root} with every message in it",
-            hint="vyane uninstall --purge --yes",
-            slug="confirm",
-        )
+        hint = "without a question: vyane uninstall --purge --yes"
+        raise InvalidInputError("yes", "", "given: nothing was removed", hint=hint, slug="confirm")

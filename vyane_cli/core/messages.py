@@ -192,10 +192,13 @@ def check_direction(kind: Kind, relation: Relation, to_kind: ToKind) -> None:
         return
     if relation not in DIRECTIONS[kind]:
         allowed = ", ".join(DIRECTIONS[kind])
+        own_script = relation is Relation.OUTSIDE and Relation.HUMAN in DIRECTIONS[kind]
         raise RefusedError(
             f"a {kind} may be sent by {allowed}; to this target you are {relation}",
             slug="direction",
-            hint="send a context-inject (the default kind) instead",
+            hint="a person's own script says --from-kind human"
+            if own_script
+            else "send a context-inject (the default kind) instead",
         )
 
 

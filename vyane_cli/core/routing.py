@@ -28,7 +28,9 @@ CHANNEL = "channel:"
 
 def parse_address(text: str) -> Address:
     """`all`, `vs-…`, `channel:NAME`, `parent`, `children`, else a worker's id, prefix or name."""
-    if not text or text != text.strip():
+    if not text:
+        raise InvalidInputError("to", text, "given: who gets it?")
+    if text != text.strip():
         raise InvalidInputError("to", text, "an address", hint="`vyane workers` lists the names")
     if text == "all":
         return Address(ToKind.BROADCAST, "*")

@@ -192,6 +192,9 @@ def unique_name(wanted: str, taken: Collection[str]) -> str:
     return name
 
 
+NOBODY = "there is none yet: `vyane hooks install`, then start a session"
+
+
 def find_worker(text: str, workers: Sequence[Worker]) -> Worker:
     """A worker by id, by name, or by a unique prefix of its id; live ones before ended ones.
 
@@ -211,7 +214,7 @@ def find_worker(text: str, workers: Sequence[Worker]) -> Worker:
         names = [w.name for w in workers if not w.final]
         nearest = nearest_names(text, names)
         listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-        hint = "" if nearest else f"known: {listed}" if names else "`vyane workers` lists them"
+        hint = "" if nearest else f"known: {listed}" if names else NOBODY
         raise NotFoundError("worker", text, nearest, hint)
     return exact[0]
 

@@ -20,9 +20,11 @@ def find_address(text: str, workers: registry.Registry) -> Address:
         return parse_address(text)
     except InvalidInputError as error:
         names = [worker.name for worker in workers.listing() if not worker.final]
-        near = nearest_names(text, names) or tuple(names[:3])
+        near = nearest_names(text, names)
         if near:
             error.hint = "did you mean " + " or ".join(near) + "?"
+        elif names:
+            error.hint = error.hint or "known: " + ", ".join(names[:5])
         raise
 
 
@@ -95,7 +97,10 @@ def _workers_of(workers: registry.Registry, address: Address, own: Worker | None
         return [find_worker(address.text, workers.listing())]
     if own is None:
         raise InvalidInputError(
-            "to", address.text, "known here: this command does not run in a worker's session"
+            "to",
+            address.text,
+            "known here: this command does not run in a worker's session",
+            hint="name a worker: `vyane workers` lists them",
         )
     links = (
         [own.parent_worker_id] if address.relative is Relative.PARENT else own.children_worker_ids

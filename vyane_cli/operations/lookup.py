@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
+IDS = "`vyane inbox WORKER --all` lists what a worker got, with ids"
+
+
 class Found(NamedTuple):
     """A message with its state, and every record about it in file order."""
 
@@ -29,9 +32,11 @@ class Found(NamedTuple):
 
 def find_message(runtime: "Runtime", text: str) -> Found:
     """A message by its id, or by a unique beginning or end of it (six characters or more)."""
-    text = text.strip().upper()
+    typed, text = text, text.strip().upper()
     if not is_safe_id(text) or len(text) < 6:
-        raise InvalidInputError("message", text, "a message id, or six characters of one")
+        raise InvalidInputError(
+            "message", typed, "a message id, or six of its characters", hint=IDS
+        )
     candidates: dict[str, str] = {}
     for path in message_files(runtime):
         if not journal.contains(path, text.encode()):
@@ -44,7 +49,7 @@ def find_message(runtime: "Runtime", text: str) -> Found:
             if message_id.startswith(text) or message_id.endswith(text):
                 candidates.setdefault(message_id, path)
     if not candidates:
-        raise NotFoundError("message", text, hint="`vyane inbox WORKER` lists what a worker got")
+        raise NotFoundError("message", typed, hint=IDS)
     if len(candidates) > 1:
         raise ConflictError(
             f"{text!r} may be {', '.join(sorted(candidates)[:5])}",

@@ -372,8 +372,10 @@ def check_name(name: str) -> str:
         raise InvalidInputError("name", name, "a name: printable, without spaces around it")
     if len(name) > NAME_MAX:
         raise InvalidInputError("name", name, f"at most {NAME_MAX} characters")
-    if is_reserved(name) or "\\" in name or ".." in name:
-        raise InvalidInputError("name", name, "free: addresses of another kind begin like that")
+    if is_reserved(name):
+        raise InvalidInputError("name", name, "free: it reads like an address of another kind")
+    if "\\" in name or ".." in name:
+        raise InvalidInputError("name", name, "a name: without backslash and `..`")
     return name
 
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 TTL_MAX_S = 365 * DAY_S
-NOTHING = "a text: there is nothing to send"
+NOTHING = "given: there is nothing to send"
+HOW = "vyane send NAME TEXT; `-` reads the text from standard input"
 
 
 class Draft(NamedTuple):
@@ -184,7 +185,7 @@ def _payload(kind: Kind, draft: Draft) -> dict[str, Any]:
             raise InvalidInputError("text", draft.text, f"needed: the payload has {field!r}")
         payload[field] = draft.text
     if kind is Kind.CONTEXT_INJECT and not str(payload.get("text", "")).strip():
-        raise InvalidInputError("text", payload.get("text", ""), NOTHING)
+        raise InvalidInputError("text", "", NOTHING, hint=HOW)
     return payload
 
 
@@ -201,7 +202,7 @@ def _summary(draft: Draft, kind: Kind, payload: Mapping[str, Any]) -> str:
         check_summary(draft.summary)
     told = told_by(kind, payload, draft.summary or "")
     if kind in (Kind.INFO, Kind.STATUS_UPDATE) and not told.strip():
-        raise InvalidInputError("text", "", NOTHING)
+        raise InvalidInputError("text", "", NOTHING, hint=HOW)
     return first_line(told) if draft.summary is None else draft.summary
 
 

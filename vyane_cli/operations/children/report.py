@@ -71,6 +71,6 @@ def own_worker(runtime: "Runtime") -> Worker:
     raise InvalidInputError(
         "worker",
         spawned,
-        "known: this command does not run in a worker's session",
+        f"{'known' if spawned else 'given'}: this command does not run in a worker's session",
         hint="run it inside the child",
     )

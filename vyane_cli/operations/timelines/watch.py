@@ -104,7 +104,8 @@ def check_watch(
             "",
             "given",
             slug="mode_required",
-            hint="--history ends, --follow goes on, --tail shows only what comes",
+            hint="--history ends, --follow goes on, --tail shows only what comes; "
+            "`vyane timeline show` tells the story",
         )
     if modes and modes[0] not in tuple(Mode):
         raise InvalidInputError("mode", modes[0], "one of " + ", ".join(Mode), slug="wrong_mode")
