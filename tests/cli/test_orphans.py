@@ -31,6 +31,23 @@ def test_a_child_of_a_parent_that_is_over_is_left_to_the_person(one, run):  # no
     assert [text.split(" ")[0] for text in texts] == ["n1", "n3"]
 
 
+def test_an_orphan_whose_parent_is_opened_again_is_a_child_as_before(one, run):  # noqa: F811
+    """While nobody opens it, it stays INTERRUPTED, whatever else happens."""
+    ids = grow(one.world, 2)
+    session = registry.load_session(one.world.layout, "s0")
+    assert session is not None
+    registry.save_session(one.world.layout, _ended(session, one))
+    for _ in range(2):
+        run("gc")
+        child = registry.Registry(one.world.layout).workers[ids[1]]
+        assert (child.status, child.cancel_propagated_from) == ("INTERRUPTED", ids[0])
+
+    registry.save_session(one.world.layout, session)
+    run("gc")
+    child = registry.Registry(one.world.layout).workers[ids[1]]
+    assert (child.status, child.cancel_propagated_from) == ("RUNNING", None)
+
+
 def test_a_parent_that_is_there_has_no_orphans(one, run):  # noqa: F811
     """Its children run on."""
     grow(one.world, 4)

@@ -12,15 +12,17 @@ from vyane_cli.core.cancels import (
     is_above,
     mark_asked,
     mark_orphan,
+    mark_reunited,
     mark_settled,
     orphans,
     parse_cancel,
     plan_reach,
     render_cancel,
+    reunited,
 )
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import Status
-from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus
+from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
 
 RUNNING = WorkerStatus.RUNNING
 
@@ -177,3 +179,8 @@ def test_independent_ended_and_marked_children_are_no_orphans():
     assert marked.status is WorkerStatus.INTERRUPTED
     assert marked.cancel_propagated_from == "p"
     assert orphans({**workers, "c": marked}, over, 10_000.0) == []
+    assert reunited({**workers, "c": marked}, over) == []
+    assert reunited({"c": marked}, {}) == []
+    assert reunited({**workers, "c": marked}, {}) == ["c"]
+    assert check_transition(marked.status, mark_reunited(marked).status)
+    assert mark_reunited(marked) == workers["c"]

@@ -177,3 +177,19 @@ def mark_orphan(worker: Worker) -> Worker:
     return worker._replace(
         status=WorkerStatus.INTERRUPTED, cancel_propagated_from=worker.parent_worker_id
     )
+
+
+def reunited(workers: Mapping[str, Worker], over_since: Mapping[str, float]) -> list[str]:
+    """Orphans whose parent is there again."""
+    return [
+        worker.id
+        for worker in workers.values()
+        if worker.status is WorkerStatus.INTERRUPTED
+        and worker.parent_worker_id in workers
+        and worker.parent_worker_id not in over_since
+    ]
+
+
+def mark_reunited(worker: Worker) -> Worker:
+    """A child like any other: its parent reads its result, and a cancel of the parent ends it."""
+    return worker._replace(status=WorkerStatus.RUNNING, cancel_propagated_from=None)

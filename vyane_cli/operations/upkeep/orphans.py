@@ -3,7 +3,7 @@
 The person is told first, then the registry says INTERRUPTED: a kill in between tells nobody twice.
 """
 
-from vyane_cli.core.cancels import mark_orphan, orphans
+from vyane_cli.core.cancels import mark_orphan, mark_reunited, orphans, reunited
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.upkeep.sweep import Sweep
@@ -12,10 +12,14 @@ from vyane_cli.store.locks import Kind
 
 
 def mark_orphans(sweep: Sweep) -> int:
-    """Children of parents that were over for 20 minutes become INTERRUPTED; how many."""
+    """Children of parents that were over for 20 minutes become INTERRUPTED; how many.
+
+    Those whose parent was opened again are none any more.
+    """
     workers = registry.Registry(sweep.layout).workers
-    found = orphans(workers, _over_since(sweep, workers), sweep.now_s)
-    if not found or sweep.dry_run:
+    over = _over_since(sweep, workers)
+    found = orphans(workers, over, sweep.now_s)
+    if sweep.dry_run or not (found or reunited(workers, over)):
         return len(found)
     for worker_id in found:
         child = workers[worker_id]
@@ -28,8 +32,10 @@ def mark_orphans(sweep: Sweep) -> int:
         call_person(sweep.runtime, f"orphan:{child.id}", text)
     with sweep.runtime.held((Kind.REGISTRY, "")):
         book = registry.Registry(sweep.layout)
-        still = orphans(book.workers, _over_since(sweep, book.workers), sweep.now_s)
-        for worker_id in set(found) & set(still):
+        over = _over_since(sweep, book.workers)
+        for worker_id in reunited(book.workers, over):
+            book.put(mark_reunited(book.workers[worker_id]))
+        for worker_id in set(found) & set(orphans(book.workers, over, sweep.now_s)):
             book.put(mark_orphan(book.workers[worker_id]))
         book.save()
     return len(found)
