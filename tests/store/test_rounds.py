@@ -254,6 +254,19 @@ def test_work_behind_a_blocked_task_says_why_and_what_lets_it_go_on(stage):
     assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
 
 
+def test_a_running_task_that_is_left_lying_names_who_has_it(stage):
+    """It is not started beside its worker, which may go on: the person sees and decides."""
+    stage.add("first")
+    stage.report("T1", "running", stage.main.worker)
+    stage.wake()
+
+    (entry,) = needs.listing(stage.layout)
+    assert "T1 (first) is running, but project has it and does nothing" in entry["text"]
+    assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
+    stage.report("T1", "pending")
+    assert stage.wake().done["task"] == "T1"
+
+
 def test_each_reason_of_cell_e_has_the_sentence_that_is_needed():
     assert set(ASKS) == {row.reason for row in MATRIX if row.cell == "E"}
 

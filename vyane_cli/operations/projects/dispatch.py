@@ -191,7 +191,8 @@ def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None
     """Work that nobody can start is not no work: the person is called once for each such state."""
     assert books.ledger is not None
     assert books.graph is not None
-    lines, stops = [], []
+    workers = registry.Registry(runtime.layout).workers
+    lines, stops, idle = [], [], []
     for task in books.ledger.tasks:
         if task.status is TaskStatus.PENDING:
             waits = waiting_for(books.ledger, books.graph, task)
@@ -200,13 +201,15 @@ def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None
             stops.append(task)
             lines.append(f"{task.id} ({task.title}) is blocked: {task.reason}")
         elif task.status is TaskStatus.RUNNING:
-            lines.append(f"{task.id} is running, and no worker is known that runs it")
+            idle.append(task)
+            who = workers.get(task.worker)
+            known = f"{who.name} has it and does nothing" if who else "no worker is known to run it"
+            lines.append(f"{task.id} ({task.title}) is running, but {known}")
     text = f"there is work that cannot start: {'; '.join(lines)}"
     key = f"waiting:{project.name}:{digest_of(*lines)}"
     ask = f"see `vyane task list --project {project.name}`"
-    if stops:
-        ask = (
-            "when it can go on: "
-            f"`vyane task report {stops[0].id} --project {project.name} --state pending`"
-        )
+    if stops or idle:
+        when = "when it can go on" if stops else "to have a worker started for it"
+        task = (stops or idle)[0]
+        ask = f"{when}: `vyane task report {task.id} --project {project.name} --state pending`"
     call_person(runtime, key, text, project=project.name, ask=ask)
