@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -265,6 +266,45 @@ def test_a_running_task_that_is_left_lying_names_who_has_it(stage):
     assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
     stage.report("T1", "pending")
     assert stage.wake().done["task"] == "T1"
+
+
+def test_what_the_person_was_called_for_is_resolved_when_it_is_over(stage):
+    """Else the list is no longer true, and the next of its kind is not called for."""
+    stage.wake()
+    stage.add("first")
+    stage.ask_for("tests")
+    stage.report("T1", "blocked", reason="no key")
+    ask_person(stage.world, "the shop is closed", "open it", project=NAME)
+    assert [key.split(":")[0] for key in stage.needs()] == ["goal_unknown", "ask"]
+    stage.wake()
+    assert [key.split(":")[0] for key in stage.needs()] == ["ask", "blocked"]
+    set_status(stage.world, NAME, Status.ACTIVE)
+    stage.wake()
+    assert [key.split(":")[0] for key in stage.needs()] == ["ask", "blocked"], "it still holds"
+    stage.report("T1", "pending")
+    set_status(stage.world, NAME, Status.ACTIVE)
+    stage.wake()
+
+    assert [key.split(":")[0] for key in stage.needs()] == ["ask"]
+    assert "no key" not in Path(stage.layout("queue", "NEED-USER.md")).read_text()
+
+
+def test_a_main_worker_that_exits_a_second_time_is_called_for_again(stage):
+    stage.add()
+    stage.ask_for("tests")
+    stage.report("T1", "done")
+    key, called = f"main_exited:{NAME}:{stage.main.worker}", []
+    for _ in range(2):
+        stage.main.die()
+        stage.wake()
+        called.append(key in stage.needs())
+        stage.main.process = subprocess.Popen(["sleep", "600"])
+        stage.main.start("resume")
+        stage.wake()
+        called.append(key in stage.needs())
+    stage.main.die()
+
+    assert called == [True, False, True, False]
 
 
 def test_each_reason_of_cell_e_has_the_sentence_that_is_needed():

@@ -44,13 +44,18 @@ def call_for_alone(
     if known.installed is None:
         return False
     way = way_to_a_round(runtime, project, known)
-    changed_s = markers.modified(layout.schedules(project.name))
-    key = f"alone:{project.name}:{changed_s:.6f}"
+    key = alone_key(runtime, project)
     if not way or needs.was_resolved(layout, key) or not _is_left(runtime, project):
         return False
     if any(is_at_work(runtime, one) is not False for one in members_of(runtime, project)):
         return False
     return call_person(runtime, key, WHY, deadline=deadline, project=project.name, ask=f"`{way}`")
+
+
+def alone_key(runtime: "Runtime", project: Project) -> str:
+    """The call for a project, once for each state of its schedules."""
+    changed_s = markers.modified(runtime.layout.schedules(project.name))
+    return f"alone:{project.name}:{changed_s:.6f}"
 
 
 def _is_left(runtime: "Runtime", project: Project) -> bool:

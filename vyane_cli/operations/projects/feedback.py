@@ -16,6 +16,7 @@ from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
+from vyane_cli.operations.projects.calls import blocked_key
 from vyane_cli.operations.projects.readings import Seen, located
 from vyane_cli.operations.storing import is_stored, store, target_of
 from vyane_cli.store import journal, registry, templates
@@ -200,7 +201,7 @@ def call_for_blocked(runtime: "Runtime", project: Project, books: Books) -> list
     tasks = blocked(books.ledger)
     for task in tasks:
         name = project.name
-        key = f"blocked:{name}:{task.id}:{task.changed_at:.3f}"
+        key = blocked_key(name, task)
         ask = (
             f"when it can go on: `vyane task report {task.id} --project {name} --state pending`, "
             f"then `vyane schedule resume --project {name}`"

@@ -17,6 +17,7 @@ from vyane_cli.operations.alone import call_for_each
 from vyane_cli.operations.conversations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_all
+from vyane_cli.operations.projects.calls import end_calls
 from vyane_cli.operations.projects.claims import held_tasks
 from vyane_cli.operations.projects.dispatch import (
     NOTHING,
@@ -141,6 +142,9 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
         return made
     try:
         made = made._replace(done=_act(runtime, project, made))
+        if made.verdict.cell is not Cell.SKIP:
+            waiting = (made.done or {}).get("outcome") == NOTHING
+            end_calls(runtime, project, made.verdict, seen, waiting=waiting)
     except VyaneError as error:
         made = made._replace(error=error)
         _call_about(runtime, project, error)

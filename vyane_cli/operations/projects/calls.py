@@ -1,0 +1,74 @@
+"""Calls of rounds: those that do not hold any more are resolved, so that the list stays true.
+
+An entry that stays open is not called for again, so one that is over would also keep the person
+from hearing of the next. A crash before the resolution leaves it to the next round.
+"""
+
+from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.messages import VYANE
+from vyane_cli.core.projects import Project
+from vyane_cli.core.queue import blocked
+from vyane_cli.core.rounds import MATRIX, Cell, Verdict
+from vyane_cli.core.tasks import Task
+from vyane_cli.errors import VyaneError
+from vyane_cli.operations.alone import alone_key
+from vyane_cli.operations.liveness import look
+from vyane_cli.operations.projects.need_user import list_needs
+from vyane_cli.operations.projects.readings import Seen
+from vyane_cli.store import needs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.runtime import Runtime
+
+REASONS = {
+    "gap": "goal-open",
+    **{row.reason.replace("-", "_"): row.reason for row in MATRIX if row.cell is Cell.E},
+}
+"""What the key of a call begins with, and the reason of the rounds in which it holds."""
+
+
+def blocked_key(project: str, task: Task) -> str:
+    """The call for a task, once for each time that it became blocked."""
+    return f"blocked:{project}:{task.id}:{task.changed_at:.3f}"
+
+
+def end_calls(
+    runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen, *, waiting: bool
+) -> None:
+    """Resolve what holds no more. `waiting`: there is work, and this round could start none of it.
+
+    What somebody asks for, and a start that failed, wait for the person.
+    """
+    try:
+        over = [
+            one["id"]
+            for one in list_needs(runtime, project.name)
+            if not _holds(runtime, project, str(one["key"]), verdict, seen, waiting)
+        ]
+        if over:
+            needs.resolve(runtime.layout, over, VYANE, runtime.clock(), runtime.deadline())
+    except VyaneError:
+        return  # the next round does it
+
+
+def _holds(
+    runtime: "Runtime", project: Project, key: str, verdict: Verdict, seen: Seen, waiting: bool
+) -> bool:
+    ledger = seen.books.ledger if seen.books is not None else None
+    match key.partition(":")[0]:
+        case kind if kind in REASONS:
+            return verdict.reason == REASONS[kind]
+        case "waiting":
+            return waiting
+        case "round":
+            return verdict.cell is not Cell.A  # one that starts a worker can do its work
+        case "alone":
+            return key == alone_key(runtime, project)
+        case "blocked" if ledger is not None:
+            return key in [blocked_key(project.name, task) for task in blocked(ledger)]
+        case "main_exited" if seen.main is not None:
+            same = key.endswith(f":{seen.main.id}")
+            return same and look(runtime, seen.main).liveness is Liveness.EXITED
+        case _:
+            return True
