@@ -113,6 +113,9 @@ def test_clear_keeps_worker_name_inbox_and_logical_session(host):
     cleared(one)
 
     assert (one.worker, one.logical) == (worker, logical)
+    known = registry.load_logical_session(one.world.layout, logical)
+    assert known is not None
+    assert known.runtime_sessions["claude_cli"]["runtime_session_id"] == one.session
     assert mail in one.prompt().text
 
 

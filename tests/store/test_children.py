@@ -365,6 +365,7 @@ def test_the_first_turn_of_a_child_hangs_below_the_turn_that_spawned_it(launched
         ours, theirs = parent.events(), kid.events()
         assert {event["trace_id"] for event in (*ours, *theirs)} == {child.trace_id}
         assert theirs[0]["parent_span_id"] == ours[0]["span_id"] is not None
+        assert [event["payload"]["trigger"] for event in (ours[0], theirs[0])] == ["human", "peer"]
 
 
 def test_a_print_mode_child_is_registered_by_its_hooks_and_its_end_is_its_result(launched):
@@ -376,6 +377,11 @@ def test_a_print_mode_child_is_registered_by_its_hooks_and_its_end_is_its_result
         child, kid = handed(make, parent)
         seen = kid.start()
         assert kid.worker == child.id
+        logical = registry.load_logical_session(world.layout, child.logical_session_id)
+        assert logical is not None
+        carried = {"runtime_session_id": kid.session, "worker_id": child.id}
+        assert logical.active_runtime == "claude_cli"
+        assert logical.runtime_sessions == {"claude_cli": carried}
         assert child.name in seen.text
         assert "TASK" not in seen.text
         assert world.status(str(child.dispatch_id)) == "consumed"

@@ -114,7 +114,8 @@ def parse(
         notified = prompt.startswith(NOTIFICATION)
         typed = prompt.startswith(TYPED)
         named = ulids(prompt[:40_000]) if notified else ()
-        trigger = Trigger.WAKE if typed else Trigger.HUMAN
+        dispatched = call.worker and not call.attended  # nobody sits there to type a prompt
+        trigger = Trigger.WAKE if typed else Trigger.PEER if dispatched else Trigger.HUMAN
         if notified:
             trigger = Trigger.WAKE if named and "<task-id>" not in prompt else Trigger.HOST
         return call._replace(

@@ -59,6 +59,7 @@ def ensure_session(
             workers = registry.Registry(layout)
             session = _create(runtime, workers, call, worker_type)
             workers.save()
+        _carry(runtime, session, worker_type)
         registry.save_session(layout, session)
         if session.process is not None and session.process == call.process:
             if call.event is Event.SESSION_START:
@@ -66,6 +67,21 @@ def ensure_session(
             registry.write_process(layout, session.process.pid, session.id)
     _publish(runtime, session, call, deadline)
     return session
+
+
+def _carry(runtime: "Runtime", session: HostSession, worker_type: str) -> None:
+    """The logical session names the host session that carries it now. Under the registry's lock."""
+    known = registry.load_logical_session(runtime.layout, session.logical_session)
+    entry = {"runtime_session_id": session.id, "worker_id": session.worker}
+    if known is None or entry in known.runtime_sessions.values():
+        return
+    worker = registry.Registry(runtime.layout).workers.get(session.worker)
+    own = worker.worker_type if worker is not None else worker_type
+    kind = RUNTIME_KINDS.get(own) or RUNTIME_KINDS.get(worker_type, own)
+    sessions = {**known.runtime_sessions, kind: entry}
+    carried = known._replace(active_runtime=kind, runtime_sessions=sessions)
+    with files.before_commit():
+        registry.save_logical_session(runtime.layout, carried)
 
 
 def _end_earlier(runtime: "Runtime", session: HostSession) -> None:
@@ -301,6 +317,7 @@ def register_worker(
             host_session = _next_generation(runtime, workers, same[-1], call)
         else:
             host_session = _create(runtime, workers, call, worker_type, name)
+        _carry(runtime, host_session, worker_type)
         with files.before_commit():
             registry.save_session(layout, host_session)
             if process is not None:
