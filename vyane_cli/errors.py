@@ -53,7 +53,7 @@ class InvalidInputError(VyaneError):
     ) -> None:
         text = value if isinstance(value, str) else repr(value)
         said = f"{field}: {shortened(text)!r}"
-        if value in ("", None) and expected.startswith("given"):
+        if value in ("", None) and expected.startswith(("given", "set")):
             said = field
         super().__init__(f"{said} is not {expected}", hint=hint, slug=slug)
         self.field, self.value, self.expected = field, value, expected

@@ -54,7 +54,8 @@ def test_the_demo_shows_each_step_and_exits_0(scratch, tmp_path):
     ):
         assert words in text
     assert "✗" not in text
-    assert text.rstrip().endswith("expectations met")
+    assert text.splitlines()[-2].endswith("expectations met")
+    assert "vyane hooks install" in text.splitlines()[-1]
 
 
 def test_the_demo_leaves_nothing_behind_and_never_touches_the_users_home(scratch, tmp_path):
@@ -178,12 +179,14 @@ def test_the_real_demo_without_a_checkout_says_so(scratch, tmp_path, monkeypatch
     assert "checkout" in error.value.hint
 
 
-def test_the_tree_shows_what_is_there_and_no_empty_folder(tmp_path):
+def test_the_listing_counts_what_is_there_and_shows_no_empty_folder(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "x").touch()
     (tmp_path / "empty").mkdir()
+    (tmp_path / "z").touch()
 
-    assert demo.tree(str(tmp_path)).splitlines()[1:] == ["└─ a/", "   └─ b/", "      └─ x"]
+    lines = demo.listing(str(tmp_path)).splitlines()
+    assert [line.split() for line in lines] == [["a/", "1", "file"], ["z"]]
 
 
 def test_a_deaf_reader_makes_the_output_of_a_command_fail(scratch):

@@ -32,7 +32,7 @@ def home(tmp_path):
     return tmp_path
 
 
-def seen(home, *words: str, columns: int = 80) -> list[str]:
+def seen(home, *words: str, columns: int = 80, status: int = 0) -> list[str]:
     """The lines of a command on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -53,7 +53,7 @@ def seen(home, *words: str, columns: int = 80) -> list[str]:
     except OSError:  # Linux: the other end is closed
         pass
     os.close(ours)
-    assert running.wait(30) == 0, shown
+    assert running.wait(30) == status, shown
     return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
 
 
@@ -84,6 +84,18 @@ def test_a_narrow_inbox_shows_the_end_of_an_id_which_any_command_takes(home):
     assert vyane(home, "show", message[-8:]).status == 0
     wide = seen(home, "inbox", LONG, columns=120)
     assert wide[1].split()[0] == message
+
+
+def test_a_sentence_and_a_hint_are_broken_between_words(home):
+    """Not in the middle of one, as a terminal does; a hint stays below what it belongs to."""
+    _, *hint = seen(home, "watch", LONG, "--history", "--kind", "Foo", status=2)
+    sent = seen(home, "send", LONG, "x")
+
+    assert len(hint) > 1
+    assert all(line.startswith("       ") and len(line) <= 80 for line in hint)
+    assert all(line.rstrip().endswith(",") for line in hint[:-1])
+    assert "it gets the message at its next call" in " ".join(sent)
+    assert max(map(len, sent)) <= 80
 
 
 def commands(found: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict]]:

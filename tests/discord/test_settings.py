@@ -22,7 +22,7 @@ from vyane_cli.errors import InvalidInputError, VyaneError
 @pytest.mark.parametrize(
     "setting, value, words",
     [
-        ("forum", "", "channels.discord.forum: '' is not set"),
+        ("forum", "", "channels.discord.forum is not set"),
         ("forum", "agents", "an id of Discord's"),
         ("forum", "12", "an id of Discord's"),
         ("guild", "my server", "channels.discord.guild"),
@@ -101,7 +101,7 @@ def test_the_token_comes_from_the_environment_a_file_or_a_command(tmp_path: Path
 @pytest.mark.parametrize(
     "environ, words",
     [
-        ({}, "DISCORD_TOKEN: '' is not set"),
+        ({}, "DISCORD_TOKEN is not set"),
         ({"DISCORD_TOKEN": "two words"}, "one word"),
         ({"DISCORD_TOKEN": "line\r\nX-Evil: 1"}, "one word"),
         ({"DISCORD_TOKEN": "émoji"}, "one word"),

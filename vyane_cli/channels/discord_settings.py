@@ -20,7 +20,7 @@ API = "https://discord.com/api/v10"
 HOST = "discord.com"
 TAGS_MAX = 5
 COMMAND_S = 10
-_GUIDE = "docs/how-to/discord.md shows how to set up a bot"
+_GUIDE = "set DISCORD_TOKEN_FILE to a file that holds the bot's token"
 
 
 class Settings(NamedTuple):

@@ -57,6 +57,7 @@ def command(
         failed = sum(not held for scene in scenes for held, _ in scene.checks)
         if ok:
             screen.say(f"all {held} expectations met", "bold green")
+            screen.say("next: vyane hooks install, then start `claude` in two folders", "dim")
         else:
             screen.say(f"{failed} of {held} expectations not met", "bold red")
 

@@ -94,7 +94,10 @@ def status_command(context: typer.Context) -> None:
                 (t["conversation"], t["session"], t["waiting"], t["state"], safe(t["detail"]))
                 for t in one["threads"]
             ]
-            screen.table(("conversation", "session", "waiting", "state", ""), rows)
+            if rows:
+                screen.table(("conversation", "session", "waiting", "state", ""), rows)
+            else:
+                screen.say("no conversations yet: `vyane mirror push` opens them", "dim")
             _problems(screen, one)
         _none(screen, found)
 
@@ -111,4 +114,5 @@ def _problems(screen: Screen, report: dict[str, Any]) -> None:
 
 def _none(screen: Screen, reports: list[dict[str, Any]]) -> None:
     if not reports:
-        screen.say("no channel is set up: add a table such as [channels.file] to config.toml")
+        screen.say("no channel is set up; one of Markdown files in a folder:")
+        screen.say('  vyane config set channels.file.allow_users "$(id -un)"', "dim")

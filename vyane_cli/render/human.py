@@ -61,17 +61,20 @@ class Screen:
         )
 
     def say(self, text: str, style: str = "") -> None:
-        """One sentence, or several lines, of our own."""
+        """One sentence, or several lines, of our own: a terminal breaks them between words."""
+        self._print(text, style, wrap=self.terminal)
+
+    def body(self, text: str) -> None:
+        """Text of others, with its lines kept."""
+        self._print(neutralise(text), "", wrap=False)
+
+    def _print(self, text: str, style: str, *, wrap: bool) -> None:
         if self.plain:
             print(text)
             return
         from rich.text import Text
 
-        self.console.print(Text(text, style=style), soft_wrap=True)
-
-    def body(self, text: str) -> None:
-        """Text of others, with its lines kept."""
-        self.say(neutralise(text))
+        self.console.print(Text(text, style=style), soft_wrap=not wrap)
 
     def line(self, text: str, word: str = "") -> None:
         """One line of our own, in the colour of a word."""
@@ -179,14 +182,18 @@ def clock_time(at_s: float) -> str:
 def complain(message: str, hint: str, message_id: str = "") -> None:
     """An error on stderr: what, and the next step."""
     from rich.console import Console
+    from rich.padding import Padding
     from rich.text import Text
 
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     line = Text()
     line.append("vyane: ", style="bold red")
     line.append(neutralise(message))
-    console.print(line, soft_wrap=True)
-    if message_id:
-        console.print(Text(f"       id {message_id}"), soft_wrap=True)
-    if hint:
-        console.print(Text(f"       {neutralise(hint)}", style="dim"), soft_wrap=True)
+    below = [Text(f"id {message_id}")] if message_id else []
+    below += [Text(neutralise(hint), style="dim")] if hint else []
+    if console.is_terminal:
+        console.print(line, *(Padding(one, (0, 0, 0, 7), expand=False) for one in below), sep="\n")
+    else:
+        console.print(
+            line, *(Text("       ").append(one) for one in below), sep="\n", soft_wrap=True
+        )

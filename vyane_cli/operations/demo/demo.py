@@ -213,7 +213,7 @@ def _thread(stage: Stage, bob: Session) -> Scene:
     path = os.path.join(folder, threads[0] if threads else "web-main.md")
     with open(path, "a", encoding="utf-8") as thread:
         thread.write("Please write the release notes.\n")
-    scene.say("you", f'$ echo "Please write the release notes." >> {threads[0]}')
+    scene.say("you", '$ echo "Please write the release notes." >> web-main.*.md')
     bob.watch("")  # the client tells of the write of an earlier scene, too
     before = bob.wake_stamp()
     taken = stage.vyane("mirror", "pull")
@@ -226,7 +226,8 @@ def _thread(stage: Stage, bob: Session) -> Scene:
     stage.vyane("mirror", "push")
     with open(path, encoding="utf-8") as thread:
         text = thread.read()
-    scene.say("you", f"$ cat {threads[0]}", text)
+    seen = "\n".join(line for line in text.splitlines() if "<!--" not in line)
+    scene.say("you", "$ grep -v '<!--' web-main.*.md", seen)
     stage.vyane("mirror", "push")
     with open(path, encoding="utf-8") as thread:
         scene.expect(thread.read() == text, "a second push shows nothing twice")
@@ -235,8 +236,9 @@ def _thread(stage: Stage, bob: Session) -> Scene:
 
 def _files(stage: Stage) -> Scene:
     scene = Scene("all state is plain files")
-    scene.say("you", f"$ find {stage.layout.root}", tree(stage.layout.root))
-    lines = os.path.join(stage.layout.root, "messages", "inbox")
+    root = stage.layout.root
+    scene.say("you", f"$ ls {root}", listing(root))
+    lines = os.path.join(root, "messages", "inbox")
     scene.expect(len(os.listdir(lines)) == 3, "three inboxes")
     return scene
 
@@ -269,24 +271,15 @@ def _messages(context: str) -> str:
     return found + rest
 
 
-def tree(root: str) -> str:
-    """The files below a folder, as a tree; directories first, empty ones left out."""
-    lines = [os.path.basename(root) + "/"]
-
-    def walk(folder: str, indent: str) -> None:
-        names = [n for n in sorted(os.listdir(folder)) if n != "locks"]
-        names = [n for n in names if not os.path.isdir(os.path.join(folder, n)) or _full(folder, n)]
-        for position, name in enumerate(names):
-            path = os.path.join(folder, name)
-            last = position == len(names) - 1
-            branch, deeper = ("└─ ", "   ") if last else ("├─ ", "│  ")
-            inside = os.path.isdir(path)
-            lines.append(indent + branch + name + ("/" if inside else ""))
-            if inside:
-                walk(path, indent + deeper)
-
-    def _full(folder: str, name: str) -> bool:
-        return any(files for _, _, files in os.walk(os.path.join(folder, name)))
-
-    walk(root, "")
+def listing(root: str) -> str:
+    """What lies in a folder; of each folder in it how many files, empty ones left out."""
+    lines = []
+    for name in sorted(os.listdir(root)):
+        path = os.path.join(root, name)
+        if name == "locks":
+            continue
+        if not os.path.isdir(path):
+            lines.append(name)
+        elif held := sum(len(files) for _, _, files in os.walk(path)):
+            lines.append(f"{name + '/':<20} {held} {'file' if held == 1 else 'files'}")
     return "\n".join(lines)

@@ -217,7 +217,9 @@ def select_project(runtime: Runtime, name: str = "", cwd: str = "") -> Project:
     raise NotFoundError(
         "project of",
         here,
-        hint=f"--project NAME, one of {listed}" if known else "`vyane project create NAME --dir .`",
+        hint=f"--project NAME, one of {listed}"
+        if known
+        else "`vyane project create NAME --dir .` makes one of this folder",
     )
 
 
