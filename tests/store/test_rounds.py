@@ -289,6 +289,25 @@ def test_what_the_person_was_called_for_is_resolved_when_it_is_over(stage):
     assert "no key" not in Path(stage.layout("queue", "NEED-USER.md")).read_text()
 
 
+def test_a_task_past_its_deadline_calls_the_person_once_until_it_is_done(stage):
+    """Also while somebody works: it says when it was to be done, not who has to do it."""
+    late_at = stage.world.clock().at + 60
+    stage.add("first", deadline_at=late_at)
+    stage.wake()
+    assert not stage.needs()
+    stage.world.pass_s(61)
+    for _ in range(2):
+        assert stage.cell() == "skip/executing"
+        assert stage.needs() == [f"late:{NAME}:T1:{late_at:.0f}"]
+    (entry,) = needs.listing(stage.layout)
+    assert "T1 (first) is past its deadline" in entry["text"]
+    stage.report("T1", "done")
+    stage.end(stage.started[0][1])
+    stage.wake()
+
+    assert not [key for key in stage.needs() if key.startswith("late:")]
+
+
 def test_a_main_worker_that_exits_a_second_time_is_called_for_again(stage):
     stage.add()
     stage.ask_for("tests")

@@ -1,7 +1,7 @@
-"""Calls of rounds: those that do not hold any more are resolved, so that the list stays true.
+"""Calls of rounds: for what is late, and the end of those that do not hold any more.
 
-An entry that stays open is not called for again, so one that is over would also keep the person
-from hearing of the next. A crash before the resolution leaves it to the next round.
+An entry that stays open is not called for again, so one that is over would keep the person from
+hearing of the next, and the list from being true. A crash before leaves it to the next round.
 """
 
 from vyane_cli.core.liveness import Liveness
@@ -9,13 +9,14 @@ from vyane_cli.core.messages import VYANE
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked
 from vyane_cli.core.rounds import MATRIX, Cell, Verdict
-from vyane_cli.core.tasks import Task
+from vyane_cli.core.tasks import Ledger, Task
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.alone import alone_key
 from vyane_cli.operations.liveness import look
+from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.projects.need_user import list_needs
 from vyane_cli.operations.projects.readings import Seen
-from vyane_cli.store import needs
+from vyane_cli.store import needs, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,32 @@ REASONS = {
 def blocked_key(project: str, task: Task) -> str:
     """The call for a task, once for each time that it became blocked."""
     return f"blocked:{project}:{task.id}:{task.changed_at:.3f}"
+
+
+def late_key(project: str, task: Task) -> str:
+    """The call for a task that is past its deadline, once for each deadline."""
+    return f"late:{project}:{task.id}:{task.deadline_at:.0f}"
+
+
+def late(ledger: Ledger, now: float) -> list[Task]:
+    """The tasks that are past their deadline."""
+    return [task for task in ledger.tasks if task.overdue(now)]
+
+
+def call_for_late(runtime: "Runtime", project: Project, ledger: Ledger) -> list[str]:
+    """Call the person for each task that is past its deadline, once; their ids.
+
+    What becomes of it is theirs to say: nothing is started, stopped or blocked because of it.
+    """
+    tasks, workers = late(ledger, runtime.clock().at), registry.Registry(runtime.layout).workers
+    for task in tasks:
+        text = f"{task.id} ({task.title}) is past its deadline, and is {task.status}"
+        who = workers[task.worker].name if task.worker in workers else ""
+        ask = f"see what holds it up, or `vyane task edit {task.id} --project {project.name} "
+        ask += "--deadline WHEN`"
+        key = late_key(project.name, task)
+        call_person(runtime, key, text, who=who, project=project.name, ask=ask)
+    return [task.id for task in tasks]
 
 
 def end_calls(
@@ -67,6 +94,9 @@ def _holds(
             return key == alone_key(runtime, project)
         case "blocked" if ledger is not None:
             return key in [blocked_key(project.name, task) for task in blocked(ledger)]
+        case "late" if ledger is not None:
+            now = runtime.clock().at
+            return key in [late_key(project.name, task) for task in late(ledger, now)]
         case "main_exited" if seen.main is not None:
             same = key.endswith(f":{seen.main.id}")
             return same and look(runtime, seen.main).liveness is Liveness.EXITED

@@ -17,7 +17,7 @@ from vyane_cli.operations.alone import call_for_each
 from vyane_cli.operations.conversations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_all
-from vyane_cli.operations.projects.calls import end_calls
+from vyane_cli.operations.projects.calls import call_for_late, end_calls
 from vyane_cli.operations.projects.claims import held_tasks
 from vyane_cli.operations.projects.dispatch import (
     NOTHING,
@@ -142,6 +142,8 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
         return made
     try:
         made = made._replace(done=_act(runtime, project, made))
+        if seen.books is not None and seen.books.ledger is not None:
+            call_for_late(runtime, project, seen.books.ledger)
         if made.verdict.cell is not Cell.SKIP:
             waiting = (made.done or {}).get("outcome") == NOTHING
             end_calls(runtime, project, made.verdict, seen, waiting=waiting)
