@@ -132,7 +132,7 @@ def test_a_session_that_a_person_opened_is_stopped_and_stays_theirs():
 
     child = worker._replace(parent_worker_id="p")
     for outcome in (Outcome.STOPPED, Outcome.GONE):
-        asked = worker._replace(cancel_propagated_from="w")
+        asked = worker._replace(cancel_propagated_from="w", blocked_on_message_id="01")
         assert mark_settled(asked, outcome, 1.0) == worker
         assert mark_settled(child, outcome, 1.0).status is WorkerStatus.KILLED
 

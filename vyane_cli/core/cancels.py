@@ -127,12 +127,13 @@ def mark_asked(worker: Worker, cancel: Cancel) -> Worker:
 def mark_settled(worker: Worker, outcome: Outcome, at: float) -> Worker:
     """The worker after its outcome: KILLED when it was somebody's child, and is stopped or gone.
 
-    A session that a person opened stays theirs: they may go on in it, or open it again.
+    A session that a person opened stays theirs: they may go on in it, or open it again. What its
+    work waited for is no matter then.
     """
     if outcome not in (Outcome.STOPPED, Outcome.GONE):
         return worker
     if not worker.parent_worker_id:
-        return worker._replace(cancel_propagated_from=None)
+        return worker._replace(cancel_propagated_from=None, blocked_on_message_id=None)
     if WorkerStatus.KILLED not in TRANSITIONS[worker.status]:
         return worker
     return worker._replace(status=WorkerStatus.KILLED, ended_at=at)

@@ -58,7 +58,6 @@ class Draft(NamedTuple):
     task_id: str | None = None
     correlation_id: str | None = None
     idempotency_key: str | None = None
-    await_reply: bool = False
 
 
 def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Sent:
