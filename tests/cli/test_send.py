@@ -417,6 +417,12 @@ def test_a_broadcast_reaches_each_active_worker_once_a_minute(host, run):
     assert counts == [1, 1, 0]
 
 
+def test_a_takeover_of_all_does_not_say_that_it_waits(one, run):
+    """It is control mail like that to one: nothing holds it back."""
+    words = ("send", "all", "stop", "--kind", "takeover", "--from-kind", "human")
+    assert "is stopped for it" in run(*words)[1]
+
+
 def test_a_keyed_broadcast_that_is_repeated_completes_and_doubles_nothing(host, one, run):
     """Whoever was missed gets it; with another text it is a conflict."""
     other = host(cwd="/tmp/other")
@@ -505,6 +511,15 @@ def test_a_reply_goes_to_the_sender_in_the_chain(host):
     assert entry.message.payload["text"] == "answer"
     missing = vyane(one.home, "reply", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "x", environ=other.environ())
     assert missing.status == 3
+
+
+@pytest.mark.parametrize("kind, told", [("human", "own session"), ("external", "has no inbox")])
+def test_a_message_that_no_worker_sent_cannot_be_replied_to(one, run, kind, told):
+    """Exit 2; only a person sits at the session and reads it there."""
+    mail = json.loads(run("--json", "send", "project", "hi", "--from-kind", kind)[1])["id"]
+
+    code, _, err = run("reply", mail, "answer")
+    assert (code, told in err) == (2, True)
 
 
 def test_relay_from_a_worker_reaches_its_children_alone(host):

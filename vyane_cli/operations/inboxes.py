@@ -115,6 +115,8 @@ def state_of_message(
             facts["liveness"] = str(seen.liveness)
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"
+        if message.lane is Lane.CONTROL:
+            outlook = "each active worker that is busy is stopped for it, each idle one is woken"
     elif message.to_kind is ToKind.CHANNEL:
         outlook = "the next `vyane mirror push`, or round, shows it there"
     if stored_before:

@@ -22,12 +22,10 @@ def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
     if message.from_kind is FromKind.WORKER:
         to = message.from_id
     else:
-        raise InvalidInputError(
-            "message",
-            message_id,
-            f"from a worker: {message.from_kind} {message.from_name} reads "
-            "your answer in your own session",
-        )
+        human = message.from_kind is FromKind.HUMAN
+        reads = "reads your answer in your own session" if human else "has no inbox"
+        said = f"from a worker: {message.from_kind} {message.from_name} {reads}"
+        raise InvalidInputError("message", message_id, said)
     sent = send(runtime, draft._replace(to=to, reply_to=message.id))
     session = whoami(runtime).session
     if session is not None and session.host == "generic":
