@@ -60,6 +60,14 @@ def wait_for(pids: list[int]) -> None:
     assert not any(statuses), statuses
 
 
+def size_of(path: str) -> int:
+    """Bytes of a file that another process may be replacing."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
 class Stage:
     """One home, its session, and a folder with everybody's logs."""
 
@@ -80,14 +88,20 @@ class Stage:
     def own_world(self) -> World:
         return Patient(Path(self.world.layout.root))
 
-    def sender(self, who: str, count: int, to: str = "project") -> Work:
-        """Send until `count` were tried, by this process or one of its name before it."""
+    def sender(self, who: str, count: int, to: str = "project", *, room: int = 0) -> Work:
+        """Send until `count` were tried, by this process or one of its name before it.
+
+        `room`: it waits while the session's inbox has more bytes than that; 0: it never does.
+        """
+        box = self.world.layout.inbox(self.host.worker)
 
         def work() -> None:
             log, world = Log(self.logs, who), self.own_world()
             tried = [line for line in lines(log.path) if line["event"] == "invoke"]
             for number in range(len(tried), count):
                 text = f"{who}:{number}"
+                while room and size_of(box) > room:
+                    time.sleep(0.01)
                 log("invoke", text=text)
                 try:
                     message = send(world, Draft(to, text), HUMAN).message

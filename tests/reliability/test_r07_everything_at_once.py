@@ -11,13 +11,15 @@ from tests.simulated import vyane
 MESSAGES = size(4_000, 100_000)
 WRITERS, TICKERS, READERS = 8, 4, 2
 SENDS = size(10, 200)
+ROOM = 512 * 1024
+"""Bytes of the inbox at which writers wait: what waits is read by each tick, and they outrun it."""
 
 
 def run(stage: Stage, messages: int = MESSAGES) -> list[str]:
     """What is wrong after writers have sent that many."""
     ends = stage.logs / "ends"
     each = messages // WRITERS
-    writers = [stage.begin(stage.sender(f"w{n}", each)) for n in range(WRITERS)]
+    writers = [stage.begin(stage.sender(f"w{n}", each, room=ROOM)) for n in range(WRITERS)]
     others = [stage.begin(stage.ticker(f"t{n}", ends=ends)) for n in range(TICKERS)]
     readers = [stage.reader(f"r{n}", "project", ends=ends) for n in range(READERS)]
     others += [stage.begin(reader) for reader in readers]
