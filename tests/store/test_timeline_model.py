@@ -1,7 +1,7 @@
 """Random hook orders, duplicates, crashes, late events and producers, against a model.
 
 The model knows nothing of tokens, seqs or files: it is the table of DESIGN 7 once more, in the
-fewest words. 20,000 steps with TIMELINE_TESTS=full, as `.ci/run` sets it.
+fewest words. 20,000 steps with VYANE_TEST_FULL=1, as `.ci/run` sets it.
 """
 
 import os
@@ -26,7 +26,7 @@ from vyane_cli.errors import ConflictError
 from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
 from vyane_cli.store import codec, timeline
 
-FULL = os.environ.get("TIMELINE_TESTS") == "full"
+FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 STEPS = 50
 EXAMPLES = 400 if FULL else 24
 Fact = tuple[Any, ...]

@@ -18,7 +18,7 @@ from vyane_cli.runtime import Runtime
 from vyane_cli.store import timeline
 from vyane_cli.store.waiting import Changes
 
-FULL = os.environ.get("TIMELINE_TESTS") == "full"
+FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 EACH = 10_000 if FULL else 1_000
 WRITER = """
 import sys
