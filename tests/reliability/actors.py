@@ -150,16 +150,19 @@ class Stage:
 
         def work() -> None:
             log, vyane = Log(self.logs, who), Vyane(self.own_world())
-            before = [line for line in lines(log.path) if line["event"] == "read"]
-            cursor = before[-1]["cursor"] if before else ""
+            told = [line for line in lines(log.path) if line["event"] == "read"]
+            cursor = told[-1]["cursor"] if told else ""
             last = False
             while not last:
                 last = ends is not None and ends.exists()
+                before = cursor
                 for taken, event in enumerate(vyane.history(session, after=cursor)):
                     cursor = event["cursor"]
                     log("read", seq=event["seq"], cursor=cursor)
                     if taken == 6 and not last:
                         break
+                if cursor == before and not last:
+                    time.sleep(0.01)  # nothing new: leave the cores to those who write
 
         return work
 

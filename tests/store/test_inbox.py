@@ -21,7 +21,7 @@ from vyane_cli.core.messages import Message
 from vyane_cli.core.turns import Clock, Transition, emit
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import archive, codec, inbox, journal, quarantine, timeline
+from vyane_cli.store import archive, codec, files, inbox, journal, quarantine, timeline
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 CLOCK = Clock(1_800_000_000_000, 1_000_000, "boot")
@@ -77,6 +77,27 @@ def test_with_everything_settled_only_the_end_is_read(path):
 
     assert len(list(journal.read(path, inbox.read(path).mailbox.head.open))) == 1
     assert inbox.read(path).mailbox.unsettled == ()
+
+
+@pytest.mark.parametrize("settled", [1, 2])
+def test_changes_that_come_together_are_written_and_flushed_once(path, monkeypatch, settled):
+    """And read back as if each had come alone."""
+    ids = fill(path, 2)
+    calls: list[str] = []
+    box = opened(path)
+    monkeypatch.setattr(files, "step", lambda name, where: calls.append(name))
+    head = Head(normal_ms=5)
+    consumed = inbox.Step(Op.CONSUMED, ids[:settled], {"at": 2.0}, head)
+    box.change_all([inbox.Step(Op.DELIVERED, ids, {"at": 1.0}, Head()), consumed])
+    box.close()
+    after = inbox.read(path, whole=True).mailbox
+
+    assert calls == ["write", "fsync"]
+    assert [str(e.status) for e in after.entries] == [
+        "consumed" if number < settled else "delivered" for number in range(2)
+    ]
+    assert after.head.normal_ms == 5
+    assert [e.message.id for e in inbox.read(path).mailbox.unsettled] == ids[settled:]
 
 
 def test_the_head_outlives_the_messages_that_made_it(path):

@@ -237,6 +237,17 @@ def test_what_a_batch_gave_is_consumed_by_the_stop(one):
     assert one.status(mail) == "consumed"
 
 
+def test_what_one_call_proves_of_many_messages_is_one_record(one):
+    one.prompt()
+    mails = [one.say(), one.say(), one.say()]
+    one.batch()
+    plan = one.batch()
+
+    (change,) = [change for change in plan.changes if change.op is Op.CONSUMED]
+    assert list(change.ids) == mails
+    assert {one.status(mail) for mail in mails} == {"consumed"}
+
+
 def test_what_a_session_start_gave_comes_back_when_the_session_ends_unproven(one):
     """The carrier of a SessionStart delivery is the session: `/clear` before any turn ends it."""
     mail = one.say()

@@ -25,9 +25,12 @@ def settle_evidence(
     running = opened.native if opened is not None and opened.session == call.session else ""
     was = snapshot.timeline.open
     turn = call.turn or (was.native if was is not None else "")
+    consumed: list[tuple[int, Entry]] = []
+    launched: list[tuple[int, Entry]] = []
+    expired: list[tuple[int, Entry]] = []
     returned: dict[str, list[tuple[int, Entry]]] = {}
-    for number, entry in draft.all():
-        item = [(number, entry)]
+    for item in draft.all():
+        number, entry = item
         if entry.settled:
             continue
         if (
@@ -38,26 +41,29 @@ def settle_evidence(
             _taken(draft, number, entry, call, clock)
         elif entry.claim is not None:
             if entry.message.id in snapshot.dead:
-                returned.setdefault("claim-void", []).extend(item)
+                returned.setdefault("claim-void", []).append(item)
         elif entry.handed:
             if _not_taken(entry, snapshot, call):
                 unanswered = _is_unanswered(entry, snapshot, call)
                 if unanswered:
                     _call_for_start(draft, snapshot, entry.message.id)
-                returned.setdefault(NO_START if unanswered else "not-taken", []).extend(item)
+                returned.setdefault(NO_START if unanswered else "not-taken", []).append(item)
         elif entry.status is Status.DELIVERED:
             verdict = _proof(entry, call, turn, running, proves, snapshot)
             if verdict == "consumed":
-                draft.put(Op.CONSUMED, item, evidence=call.name)
+                consumed.append(item)
                 if entry.message.kind is Kind.TAKEOVER:
                     read.append(entry)
             elif verdict:
-                returned.setdefault(verdict, []).extend(item)
+                returned.setdefault(verdict, []).append(item)
         elif entry.message.launched and call.session:
-            draft.put(Op.CONSUMED, item, evidence="launch", rule="launch")
+            launched.append(item)
         elif _expired(entry, clock):
-            draft.put(Op.EXPIRED, item, reason="ttl")
-            draft.expired.append(entry)
+            expired.append(item)
+    draft.put(Op.CONSUMED, consumed, evidence=call.name)
+    draft.put(Op.CONSUMED, launched, evidence="launch", rule="launch")
+    draft.put(Op.EXPIRED, expired, reason="ttl")
+    draft.expired += [entry for _, entry in expired]
     for reason, items in returned.items():
         ids = {entry.message.id for _, entry in items}
         head = draft.head

@@ -41,7 +41,7 @@ def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: Limits) -> Mark
             later = entry.handed or message.position is Position.BEFORE_NEXT_TURN
             later = later or ask_fence(message, takeover) is not None
             pending = pending or not later
-            if message.startable:
+            if message.startable and due != 0:
                 wait = _wait_ms(entry, head, clock, limits)
                 due = wait if due is None else min(due, wait)
     return Markers(pending, control, proof, due)

@@ -332,12 +332,16 @@ class _Open:
         self.timeline.commit(state)
 
     def apply(self, changes: "Sequence[Change]") -> None:
-        """Append the changes of the mail. An attempt is worth no flush of its own."""
-        for change in changes:
-            self.boxes[change.box].change(
-                change.op,
-                change.ids,
-                change.fields,
-                change.head,
-                durable=change.op is not Op.ATTEMPT,
-            )
+        """Append the changes of the mail, in their order, with one flush for each stretch of a box.
+
+        An attempt is worth no flush of its own.
+        """
+        start = 0
+        for end in range(1, len(changes) + 1):
+            box = changes[start].box
+            if end < len(changes) and changes[end].box == box:
+                continue
+            steps = [inbox.Step(*change[1:]) for change in changes[start:end]]
+            durable = any(step.op is not Op.ATTEMPT for step in steps)
+            self.boxes[box].change_all(steps, durable=durable)
+            start = end

@@ -115,6 +115,15 @@ def append(path: str, root: str, message: Message, clock: Clock) -> None:
         writer.close()
 
 
+class Step(NamedTuple):
+    """One record about some messages, and the head as it is after it."""
+
+    op: Op
+    ids: Sequence[str]
+    fields: Mapping[str, Any]
+    head: Head
+
+
 class Inbox:
     """An inbox opened under its lock: folded, ready for changes."""
 
@@ -164,15 +173,19 @@ class Inbox:
         durable: bool = True,
     ) -> None:
         """Append one record about these messages, with the head as it is after it."""
-        after = {
-            message_id: advance(self.entries[message_id], op, fields)
-            for message_id in ids
-            if message_id in self.entries
-        }
-        self.entries.update(after)
-        self.head = head
-        record = {"op": op, "ids": list(ids), **fields, "head": render_head(self._head(head))}
-        self.writer.append([record], durable=durable)
+        self.change_all([Step(op, ids, fields, head)], durable=durable)
+
+    def change_all(self, steps: Sequence[Step], *, durable: bool = True) -> None:
+        """Append a record for each step, with one call and one flush. A crash keeps a prefix."""
+        records = []
+        for op, ids, fields, head in steps:
+            for message_id in ids:
+                if message_id in self.entries:
+                    self.entries[message_id] = advance(self.entries[message_id], op, fields)
+            self.head = head
+            record = {"op": op, "ids": list(ids), **fields, "head": render_head(self._head(head))}
+            records.append(record)
+        self.writer.append(records, durable=durable)
 
     def _head(self, head: Head) -> Head:
         """`head` with the offset of the oldest unsettled message: this record's if there is none.

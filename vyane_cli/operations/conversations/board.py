@@ -5,6 +5,8 @@ they have been shown it is settled in its inbox, and after that its id is forgot
 between repeats nothing. Settling is the tick module's record: no session ticks for a channel.
 """
 
+from typing import Any
+
 from vyane_cli.core import bindings as core
 from vyane_cli.core.bindings import Binding, TargetKind
 from vyane_cli.core.conversations import Conversation, Opening, Placement, Post, Verdict
@@ -130,14 +132,15 @@ def _settle(run: Run, thread: Thread) -> None:
     if not shown:
         return
     clock, path = runtime.clock(), runtime.layout.channel_inbox(run.name)
-    fields = {"at": clock.at, "boot_ms": clock.boot_ms, "transport": "mirror"}
+    fields: dict[str, Any] = {"at": clock.at, "boot_ms": clock.boot_ms, "transport": "mirror"}
     with runtime.held((Kind.INBOX, CHANNEL + run.name)):
         opened = inbox.Inbox(path, runtime.layout.root)
         try:
             ids = [i for i in shown if i in opened.entries and not opened.entries[i].settled]
             if ids:
-                opened.change(Op.DELIVERED, ids, {**fields, "rule": SHOWN}, opened.head)
-                opened.change(Op.CONSUMED, ids, fields, opened.head)
+                head, ruled = opened.head, {**fields, "rule": SHOWN}
+                delivered = inbox.Step(Op.DELIVERED, ids, ruled, head)
+                opened.change_all([delivered, inbox.Step(Op.CONSUMED, ids, fields, head)])
         finally:
             opened.close()
     for ident in shown:

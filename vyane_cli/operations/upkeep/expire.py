@@ -120,8 +120,7 @@ def _expire_box(sweep: Sweep, box: Box) -> int:
             try:
                 plan = _plan(runtime, opened.mailbox)
                 found = keep(runtime, plan, box.worker, box.lock)
-                for change in plan.changes:
-                    opened.change(change.op, change.ids, change.fields, change.head)
+                opened.change_all([inbox.Step(*change[1:]) for change in plan.changes])
             finally:
                 opened.close()
     tell(runtime, [found] if found is not None else [])
