@@ -308,6 +308,20 @@ def test_a_task_past_its_deadline_calls_the_person_once_until_it_is_done(stage):
     assert not [key for key in stage.needs() if key.startswith("late:")]
 
 
+def test_a_start_that_failed_is_nothing_to_look_at_once_its_task_is_done(stage):
+    stage.add()
+    stage.ask_for("tests")
+    stage.wake()
+    stage.end(stage.started[0][1], 1)
+    for _ in range(2):
+        stage.wake()
+        assert [key.split(":")[0] for key in stage.needs()] == ["start"]
+    stage.report("T1", "done")
+    stage.wake()
+
+    assert not stage.needs()
+
+
 def test_a_main_worker_that_exits_a_second_time_is_called_for_again(stage):
     stage.add()
     stage.ask_for("tests")

@@ -19,7 +19,11 @@ def parse_target_kind(text: str) -> TargetKind:
     """The kind by its name; what other systems have besides is refused by its own slug."""
     if text == "acp":
         raise InvalidInputError(
-            "kind", text, "a kind that can be bound yet", slug="target_kind_deferred"
+            "kind",
+            text,
+            "a kind that can be bound yet",
+            hint="one of " + ", ".join(TargetKind),
+            slug="target_kind_deferred",
         )
     if text not in tuple(TargetKind):
         raise InvalidInputError("kind", text, "one of " + ", ".join(TargetKind))

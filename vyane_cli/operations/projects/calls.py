@@ -9,7 +9,7 @@ from vyane_cli.core.messages import VYANE
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked
 from vyane_cli.core.rounds import MATRIX, Cell, Verdict
-from vyane_cli.core.tasks import Ledger, Task
+from vyane_cli.core.tasks import Ledger, Task, TaskStatus
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.alone import alone_key
 from vyane_cli.operations.liveness import look
@@ -65,7 +65,8 @@ def end_calls(
 ) -> None:
     """Resolve what holds no more. `waiting`: there is work, and this round could start none of it.
 
-    What somebody asks for, and a start that failed, wait for the person.
+    What somebody asks for waits for the person, and so does a start that failed, until its task is
+    done: to resolve it says that they have looked.
     """
     try:
         over = [
@@ -94,6 +95,9 @@ def _holds(
             return key == alone_key(runtime, project)
         case "blocked" if ledger is not None:
             return key in [blocked_key(project.name, task) for task in blocked(ledger)]
+        case "start" if ledger is not None:  # of a task that is done nobody has to look at it
+            task = ledger.get(key.removeprefix(f"start:{project.name}:").partition(":")[0])
+            return task is not None and task.status is not TaskStatus.DONE
         case "late" if ledger is not None:
             now = runtime.clock().at
             return key in [late_key(project.name, task) for task in late(ledger, now)]
