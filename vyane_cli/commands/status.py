@@ -25,9 +25,9 @@ def overview(context: typer.Context) -> None:
         if not seen["initialised"]:
             screen.heading("vyane: coding-agent sessions on this machine work together")
             screen.say("")
-            screen.say("It is not set up yet. Two commands:")
-            screen.say("  vyane init             make the state folder")
+            screen.say("It is not set up yet:")
             screen.say("  vyane hooks install    connect Claude Code")
+            screen.say("  vyane init             the state folder alone, for other programs")
             screen.say("")
             screen.say("`vyane demo` shows what it does, `vyane --help` lists the commands.", "dim")
             return
