@@ -11,6 +11,8 @@ from tests.simulated import Host, machine, stopped_holder, vyane
 from tests.store.test_cancel import grow
 from vyane_cli import app
 from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.operations.awaiting import block
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import journal, locks, registry
 from vyane_cli.store.locks import Kind
 
@@ -520,6 +522,73 @@ def test_a_message_that_no_worker_sent_cannot_be_replied_to(one, run, kind, told
 
     code, _, err = run("reply", mail, "answer")
     assert (code, told in err) == (2, True)
+
+
+# ------------------------------------------------------------------ an answer that is waited for
+
+
+def blocked(one, worker: str) -> str | None:
+    return registry.Registry(one.world.layout).workers[worker].blocked_on_message_id
+
+
+def test_an_answer_that_is_waited_for_is_direct_and_ends_the_wait(host, one, run, monkeypatch):
+    """Another one has the lane of its kind; the same key again waits for no second answer."""
+    other = host(cwd="/tmp/other")
+    other.start()
+    ask = ("--json", "send", "other", "which?", "--await-reply", "--idempotency-key", "K")
+    monkeypatch.setenv("VYANE_WORKER", one.worker)
+    asked = json.loads(run(*ask)[1])
+    assert blocked(one, one.worker) == asked["id"]
+
+    monkeypatch.setenv("VYANE_WORKER", other.worker)
+    assert json.loads(run("--json", "send", "project", "by the way")[1])["lane"] == "normal"
+    assert json.loads(run("--json", "reply", asked["id"], "this")[1])["lane"] == "direct"
+    assert blocked(one, one.worker) is None
+    assert json.loads(run("--json", "reply", asked["id"], "or that")[1])["lane"] == "normal"
+
+    monkeypatch.setenv("VYANE_WORKER", one.worker)
+    assert json.loads(run(*ask)[1])["id"] == asked["id"]
+    assert blocked(one, one.worker) is None
+
+
+def test_a_wait_for_an_answer_lapses_with_the_question(host, one, run, monkeypatch):
+    """By `gc`, which says so in the timeline. A wait for a child ends with its result alone."""
+    other = host(cwd="/tmp/other")
+    other.start()
+    monkeypatch.setenv("VYANE_WORKER", one.worker)
+    body = {"to": "other", "text": "which?", "await_reply": True, "ttl_seconds": 60}
+    Path(one.home, "body.json").write_text(json.dumps(body))
+    assert run("send", "--from-json", str(Path(one.home, "body.json")))[0] == 0
+    assert collect(one.world)[0]["lapsed"] == 0
+    assert blocked(one, one.worker)
+    one.world.pass_s(61)
+    assert collect(one.world, dry_run=True)[0]["lapsed"] == 1
+    assert collect(one.world)[0]["lapsed"] == 1
+    assert blocked(one, one.worker) is None
+    assert one.events()[-1]["payload"]["code"] == "reply_timeout"
+
+    dispatch = one.world.send("other", "do it", kind="task-dispatch")
+    block(one.world, one.worker, dispatch)
+    monkeypatch.setenv("VYANE_WORKER", other.worker)
+    again = ("--json", "send", "project", "what?", "--reply-to", dispatch)
+    assert json.loads(run(*again)[1])["lane"] == "direct"
+    one.world.pass_s(2 * 86_400)
+    assert collect(one.world)[0]["lapsed"] == 0
+    assert blocked(one, one.worker) == dispatch
+
+
+@pytest.mark.parametrize(
+    "to, more", [("all", ()), ("project", ()), ("other", ("--kind", "info")), ("children", ())]
+)
+def test_an_answer_is_waited_for_from_one_other_worker(host, one, run, monkeypatch, to, more):
+    """Exit 2 or 3, and nothing is stored; nor can a person wait."""
+    other = host(cwd="/tmp/other")
+    other.start()
+    before = files_of(one.home)
+    assert run("send", "other", "x", "--await-reply", "--from-kind", "human")[0] == 2
+    monkeypatch.setenv("VYANE_WORKER", one.worker)
+    assert run("send", to, "x", "--await-reply", *more)[0] in (2, 3)
+    assert files_of(one.home) == before
 
 
 def test_relay_from_a_worker_reaches_its_children_alone(host):

@@ -16,6 +16,7 @@ WORDS = {
     "stale": "{} at work without a sign for too long; you are told of each that is waited for "
     "and stays silent",
     "expired": "{} expired where nobody would have noticed; senders are told",
+    "lapsed": "{} waited for an answer that did not come in its time",
     "archived": "{} settled messages archived by month",
     "keys": "{} idempotency keys past their time",
     "cancels": "{} settled cancels past their time",

@@ -20,7 +20,8 @@ BODY_KEYS = {
     "to": "to", "text": "text", "kind": "kind", "payload": "payload", "summary": "summary",
     "ttl_seconds": "ttl_s", "from_kind": "from_kind", "parent_message_id": "reply_to",
     "reply_to": "reply_to", "task_id": "task_id", "correlation_id": "correlation_id",
-    "idempotency_key": "idempotency_key", "to_id": "to", "to_kind": "",
+    "idempotency_key": "idempotency_key", "await_reply": "await_reply", "to_id": "to",
+    "to_kind": "",
 }  # fmt: skip
 """Keys of `--from-json` → fields of a draft."""
 
@@ -64,6 +65,10 @@ def command(
     idempotency_key: Annotated[
         str, typer.Option(help="The same key again stores nothing twice.")
     ] = "",
+    await_reply: Annotated[
+        bool,
+        typer.Option("--await-reply", help="You can do nothing until the answer: it wakes you."),
+    ] = False,
     from_kind: Annotated[
         str, typer.Option(help="human, for a person's own script; external, for another program.")
     ] = "",
@@ -86,6 +91,7 @@ def command(
             "task_id": task_id,
             "correlation_id": correlation_id,
             "idempotency_key": idempotency_key,
+            "await_reply": await_reply,
             "from_kind": from_kind,
         }
         draft = parse_body(_read(from_json), {key: one for key, one in given.items() if one})
@@ -102,6 +108,7 @@ def command(
             task_id or None,
             correlation_id or None,
             idempotency_key or None,
+            await_reply,
         )
     show_sent(state, send(state.runtime, draft))
 
@@ -186,6 +193,8 @@ def parse_body(text: str, given: dict[str, Any]) -> Draft:
     for key in TEXT_KEYS:
         if key in fields and not isinstance(fields[key], str):
             raise InvalidInputError(f"from-json.{key}", fields[key], "a text")
+    if not isinstance(fields.get("await_reply", False), bool):
+        raise InvalidInputError("from-json.await_reply", fields["await_reply"], "true or false")
     ttl = fields.get("ttl_s")
     if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, (int, float))):
         raise InvalidInputError("from-json.ttl_seconds", ttl, "a number of seconds")

@@ -4,6 +4,7 @@ Commit point: the line in the inbox, on disk with every directory on its way bef
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from vyane_cli.core.messages import (
@@ -11,6 +12,7 @@ from vyane_cli.core.messages import (
     PAYLOAD_MAX_BYTES,
     TASK_ID_MAX,
     Kind,
+    Lane,
     Message,
     ToKind,
     check_direction,
@@ -25,8 +27,9 @@ from vyane_cli.core.messages import (
 from vyane_cli.core.results import Ending, Report, result_id
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
-from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
+from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError, VyaneError
 from vyane_cli.operations.addressing import find_address, resolve
+from vyane_cli.operations.awaiting import block, check_awaitable
 from vyane_cli.operations.diagnose import diagnose
 from vyane_cli.operations.identity import Speaker, claim_kind, require_person, whoami
 from vyane_cli.operations.lookup import find_message
@@ -58,6 +61,8 @@ class Draft(NamedTuple):
     task_id: str | None = None
     correlation_id: str | None = None
     idempotency_key: str | None = None
+    await_reply: bool = False
+    """The sender can do nothing until it is answered."""
 
 
 def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Sent:
@@ -79,6 +84,8 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     targets = resolve(runtime, workers, address, speaker)
     for target in targets:
         _check_direction(runtime, speaker, kind, target)
+    if draft.await_reply:
+        check_awaitable(speaker, kind, draft.to, targets)
     if kind is Kind.TASK_RESULT:
         return _send_result(runtime, draft, speaker, targets, payload)
     parent = find_message(runtime, draft.reply_to) if draft.reply_to else None
@@ -119,12 +126,23 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
     if draft.idempotency_key is None:
         if address.kind is ToKind.BROADCAST:
             take_broadcast_turn(runtime, clock)
+        if draft.await_reply:
+            block(runtime, speaker.id, messages[0].id)
         store_each(runtime, list(zip(targets, messages, strict=True)), clock)
         keep_copy(runtime, speaker, messages)
         reach_targets(runtime, targets, messages, clock)
-        return Sent(tuple(messages), names=tuple(target.name for target in targets))
-    family = str(address.relative or "")
-    return send_once(runtime, speaker, targets, messages, draft.idempotency_key, clock, family)
+        sent = Sent(tuple(messages), names=tuple(target.name for target in targets))
+    else:
+        family, key = str(address.relative or ""), draft.idempotency_key
+        sent = send_once(runtime, speaker, targets, messages, key, clock, family)
+        if draft.await_reply and not sent.repeated:
+            block(runtime, speaker.id, sent.message.id)
+    # a child that asks back about its dispatch has not answered it: its result does
+    if parent is not None and parent.message.kind is Kind.CONTEXT_INJECT:
+        for target in targets if messages[0].lane is Lane.DIRECT else ():
+            with suppress(VyaneError):  # the answer is stored; what is left of the wait lapses
+                block(runtime, target.worker, None, on=parent.message.id)
+    return sent
 
 
 def _send_result(

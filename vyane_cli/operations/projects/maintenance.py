@@ -16,6 +16,7 @@ from vyane_cli.operations.projects.claims import sweep as sweep_claims
 from vyane_cli.operations.projects.notify import notify
 from vyane_cli.operations.upkeep.expire import all_boxes, expire
 from vyane_cli.operations.upkeep.gc import GRACE_S, archive_settled, settle_lost_children
+from vyane_cli.operations.upkeep.lapse import lapse
 from vyane_cli.operations.upkeep.orphans import mark_orphans
 from vyane_cli.operations.upkeep.stale import mark_stale
 from vyane_cli.operations.upkeep.sweep import Sweep
@@ -35,6 +36,7 @@ def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
         "stale": sweep.guarded("registry", _mark_stale),
         "orphans": sweep.guarded("registry", mark_orphans),
         "expired": sweep.guarded("registry", expire),
+        "lapsed": sweep.guarded("registry", lapse),
         "claims": sweep.guarded(project.name, _free_claims, project),
         "damaged_claims": sweep.guarded(project.name, _call_for_claims, project),
         "unbound": sweep.guarded("bindings", _end_bindings),

@@ -16,6 +16,7 @@ from vyane_cli.operations.resume import resume_waiting
 from vyane_cli.operations.strangers import strangers
 from vyane_cli.operations.timelines.delete import clear_trash
 from vyane_cli.operations.upkeep.expire import Box, all_boxes, expire
+from vyane_cli.operations.upkeep.lapse import lapse
 from vyane_cli.operations.upkeep.leftovers import remove_blobs, remove_leftovers
 from vyane_cli.operations.upkeep.orphans import mark_orphans
 from vyane_cli.operations.upkeep.retire import remove_markers, remove_sessions, retire
@@ -49,6 +50,7 @@ STEPS = (
     "orphans",
     "stale",
     "expired",
+    "lapsed",
     "archived",
     "keys",
     "cancels",
@@ -77,6 +79,7 @@ def collect(
         counts["orphans"] = sweep.guarded("registry", mark_orphans)
         counts["stale"] = sweep.guarded("registry", mark_silent)
         counts["expired"] = sweep.guarded("registry", expire)
+        counts["lapsed"] = sweep.guarded("registry", lapse)
         counts["archived"] = sum(
             sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
         )
