@@ -87,6 +87,7 @@ def test_each_bad_input_has_its_exit_code_and_its_own_code_and_writes_nothing(pe
     person.json("workers", "register", "eve")
     eve = person.json("turn", "start", "eve")
     tool = ("--payload", '{"tool":"Bash"}')
+    emit = ("turn", "emit", eve["token"], "Diagnostic", "--payload")
     history = ("watch", "bob", "--history")
     for words, expected in {
         ("watch", "bob"): (2, "mode_required"),
@@ -113,6 +114,7 @@ def test_each_bad_input_has_its_exit_code_and_its_own_code_and_writes_nothing(pe
             "extra_key",
         ),
         ("turn", "emit", eve["token"], "ToolObserved", "--payload", "[]"): (2, "invalid_input"),
+        (*emit, f'{{"code":"x","text":"{"x" * 2001}"}}'): (2, "invalid_input"),
         ("turn", "emit", person.token, "ToolObserved", *tool): (4, "turn_finished"),
         ("turn", "emit", "x", "ToolObserved", *tool): (2, "unknown_turn"),
         ("turn", "emit", person.token[:-1], "ToolObserved", *tool): (2, "unknown_turn"),

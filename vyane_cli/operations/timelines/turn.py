@@ -142,7 +142,9 @@ def _refuse_open(head: TimelineHead, elsewhere: bool) -> NoReturn:
             hint="one turn runs at a time: wait for its end",
         )
     hint = "finish it with its token"
-    if opened.process is None:
+    if opened.native:
+        hint = "its host ends it: a session with hooks records its own turns"
+    elif opened.process is None:
         hint += ", or start with --abandon if nobody has the token any more"
     raise ConflictError(f"turn {opened.id} is open", slug="turn_open", hint=hint)
 
@@ -170,6 +172,15 @@ def emit_event(
             slug="kind_reserved",
         )
     checked = check_event(known, clean(dict(payload), "payload"))
+    longest = max(TEXT_MAX, int(runtime.config["timeline.excerpt_chars"]))
+    for key, value in checked.items():
+        if isinstance(value, str) and len(value) > longest:
+            raise InvalidInputError(
+                f"payload.{key}",
+                value,
+                f"at most {longest} characters",
+                hint="a timeline keeps names, counts and a few words, and no output",
+            )
     with _Turn(runtime, wanted) as turn:
         if turn.opened is None:
             raise ConflictError(
