@@ -244,6 +244,30 @@ def seam_findings(package: Path) -> list[str]:
     return found
 
 
+def turn_findings(package: Path) -> list[str]:
+    """Where a turn is begun or ended past `core/turns`: nobody else may say that one is over."""
+    return [
+        f"{file.relative_to(package.parent)}:{node.lineno}: makes a {arg.attr} past core/turns"
+        for file in modules_of(package)
+        if file.relative_to(package).as_posix() != "core/turns.py"
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Call)
+        for arg in [*node.args, *(keyword.value for keyword in node.keywords)]
+        if isinstance(arg, ast.Attribute) and arg.attr in ("TURN_STARTED", "TURN_FINISHED")
+    ]
+
+
+def channel_findings(package: Path) -> list[str]:
+    """Where a channel is called by its name outside of its adapter: each is as good as another."""
+    return [
+        f"{file.relative_to(package.parent)}:{node.lineno}: names the channel {node.value}"
+        for part in ("core", "operations", "store", "hosts", "render")
+        for file in modules_of(package / part)
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Constant) and node.value == "discord"
+    ]
+
+
 def name_findings(package: Path) -> list[str]:
     return [
         f"{path.relative_to(package.parent)}: says nothing about what it holds"
@@ -311,6 +335,14 @@ def test_a_file_is_changed_at_the_one_seam() -> None:
     assert all((PACKAGE / name).exists() for name in AROUND_THE_SEAM)
 
 
+def test_a_turn_begins_and_ends_in_one_place() -> None:
+    assert not (found := turn_findings(PACKAGE)), "\n".join(found)
+
+
+def test_no_channel_is_called_by_its_name_outside_of_its_adapter() -> None:
+    assert not (found := channel_findings(PACKAGE)), "\n".join(found)
+
+
 def test_a_module_is_named_after_its_idea() -> None:
     assert not (found := name_findings(PACKAGE)), "\n".join(found)
 
@@ -362,6 +394,8 @@ def package_of(folder: Path, **changes: str) -> Path:
         circle_findings,
         core_findings,
         seam_findings,
+        turn_findings,
+        channel_findings,
         name_findings,
         hook_findings,
     ],
@@ -496,6 +530,20 @@ def test_a_change_of_a_file_past_the_seam_is_found(line, tmp_path) -> None:
     (found,) = seam_findings(package_of(tmp_path, **{"operations/send.py": text}))
 
     assert found.startswith("pkg/operations/send.py:4: ")
+
+
+def test_a_turn_that_is_ended_elsewhere_is_found(tmp_path) -> None:
+    text = "from pkg.core.events import Kind\nstate = emit(state, Kind.TURN_FINISHED)\n"
+    (found,) = turn_findings(package_of(tmp_path, **{"operations/send.py": text}))
+
+    assert found.startswith("pkg/operations/send.py:2: ")
+
+
+def test_a_channel_that_is_called_by_its_name_is_found(tmp_path) -> None:
+    text = 'if channel == "discord":\n    pass\n'
+    (found,) = channel_findings(package_of(tmp_path, **{"operations/send.py": text}))
+
+    assert found.startswith("pkg/operations/send.py:1: ")
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,27 @@ def test_a_bound_place_that_cannot_be_reached_is_tried_again_and_never_replaced(
     assert said(path) == ["✅ while locked"]
 
 
+def test_what_is_shown_is_activity_of_its_place_and_what_could_not_be_shown_is_none(one) -> None:
+    """Else a place in which only the session speaks would be silent, and unbound."""
+
+    def active_at() -> float:
+        (binding,) = book.load(one.world.layout).values()
+        return binding.last_activity_at
+
+    push(one.world)
+    began = active_at()
+    one.world.pass_s(100)
+    push(one.world)
+    assert active_at() == began, "nothing was shown"
+    thread_of(one).chmod(0o400)
+    turn(one, "while locked")
+    push(one.world)
+    assert active_at() == began
+    thread_of(one).chmod(0o600)
+    push(one.world, again=True)
+    assert active_at() >= began + 100
+
+
 def test_a_deleted_thread_is_left_alone_and_a_new_binding_goes_on_without_a_gap(one) -> None:
     turn(one, "one")
     push(one.world)
