@@ -1,6 +1,7 @@
 """What people type by accident: nothing, too much, a name that is none."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -180,3 +181,17 @@ def test_a_home_that_is_a_file_is_an_error_and_not_an_empty_home(tmp_path, words
     assert ran.status == ExitCode.INTERNAL
     assert "not a directory" in ran.err.decode()
     assert home.read_text() == "notes"
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_setting_is_set_without_touching_another_byte(one, run, mark):  # noqa: F811
+    """Line ends, a byte order mark and bytes that are no UTF-8 stay; it is read, too."""
+    path = Path(one.world.layout.config)
+    before = mark + b'# caf\xe9\r\n[delivery]\r\ntmux = "never"\r\n'
+    path.write_bytes(before)
+    assert json.loads(run("--json", "config", "get", "delivery.tmux")[1])["value"] == "never"
+    assert run("config", "set", "delivery.resume", "children")[0] == 0
+
+    after = path.read_bytes()
+    assert after.startswith(before)
+    assert after.removeprefix(before).strip() == b'resume = "children"'

@@ -591,6 +591,23 @@ def test_an_answer_is_waited_for_from_one_other_worker(host, one, run, monkeypat
     assert files_of(one.home) == before
 
 
+def test_a_reply_to_ones_own_message_is_refused_and_says_how_to_add_to_it(host):
+    """It would come to the writer, and whom it was meant for would never see it."""
+    one, other = host(), host(cwd="/tmp/other")
+    one.start()
+    other.start()
+    mail = json.loads(
+        vyane(one.home, "--json", "send", "other", "question", environ=one.environ()).out
+    )["id"]
+    ran = vyane(one.home, "--json", "reply", mail, "I mean", environ=one.environ())
+    words = ("send", "other", "I mean", "--reply-to", mail)
+
+    assert ran.status == 2
+    assert "--reply-to" in json.loads(ran.err)["error"]["hint"]
+    assert one.world.inbox(one.worker).mailbox.entries == ()
+    assert vyane(one.home, *words, environ=one.environ()).status == 0
+
+
 def test_relay_from_a_worker_reaches_its_children_alone(host):
     """To anybody else it is refused, and `send` is named."""
     one, other = host(), host(cwd="/tmp/other")

@@ -82,6 +82,27 @@ def test_a_replaced_file_keeps_its_mode(tmp_path):
     assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o600
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root replaces files of others")
+def test_a_file_that_root_replaces_keeps_its_owner(tmp_path):
+    """`sudo vyane hooks install`: the user's client could not read its settings any more."""
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    os.chown(path, 1234, 2345)
+    path.chmod(0o600)
+    files.replace(str(path), b"new")
+    now = path.stat()
+
+    assert (now.st_uid, now.st_gid, now.st_mode & 0o777) == (1234, 2345, 0o600)
+    assert path.read_bytes() == b"new"
+
+
+def test_a_byte_order_mark_in_front_of_a_document_is_read_over(tmp_path):
+    """Some editors write one."""
+    path = tmp_path / "goal.json"
+    path.write_bytes(b'\xef\xbb\xbf{"title": "x"}\r\n')
+    assert document.load(str(path)) == {"title": "x"}
+
+
 def test_links_keep_pointing_where_they_did(tmp_path):
     """file → link → link: the real file holds the change, and no temporary file is left."""
     real = tmp_path / "real" / "settings.json"

@@ -64,7 +64,9 @@ def command(
         rows += [(safe(done.names.get(m, m)), m, "skipped: independent") for m in plan.skipped]
         screen.table(("worker", "id", "outcome"), rows)
         if done.unknown:
-            screen.say(f"go on with: vyane cancel {plan.root} --operation {plan.operation}", "dim")
+            more = "" if plan.force else " (--force ends its process)"
+            again = f"vyane cancel {plan.root} --operation {plan.operation}"
+            screen.say(f"go on with: {again}{more}", "dim")
 
     state.show(data, human)
     if done.incomplete:

@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 
 def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
     """Answer a message: to its sender, in its chain."""
-    found = find_message(runtime, message_id)
-    message = found.message
-    if message.from_kind is FromKind.WORKER:
-        to = message.from_id
-    else:
+    message = find_message(runtime, message_id).message
+    speaker = whoami(runtime)
+    if message.from_kind is not FromKind.WORKER:
         human = message.from_kind is FromKind.HUMAN
         reads = "reads your answer in your own session" if human else "has no inbox"
         said = f"from a worker: {message.from_kind} {message.from_name} {reads}"
         raise InvalidInputError("message", message_id, said)
-    sent = send(runtime, draft._replace(to=to, reply_to=message.id))
-    session = whoami(runtime).session
+    if speaker.id == message.from_id != message.to_id:
+        said = "of another: you wrote it, and the answer would come to you"
+        hint = "`vyane send NAME TEXT --reply-to ID` adds to it"
+        raise InvalidInputError("message", message_id, said, hint=hint)
+    sent = send(runtime, draft._replace(to=message.from_id, reply_to=message.id))
+    session = speaker.session
     if session is not None and session.host == "generic":
         prove(runtime, session)
     return sent

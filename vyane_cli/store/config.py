@@ -10,9 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+MARK = "\ufeff"
+"""The byte order mark that some editors write first."""
+
+
 def load(layout: Layout, channels: "Callable[[], ChannelKeys] | None" = None) -> Config:
     """The settings in force. A file of comments alone costs no TOML parser."""
-    text = read_text(layout)
+    text = read_text(layout).removeprefix(MARK)
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if all(line.lstrip()[:1] in ("", "#") for line in text.splitlines()):
         return DEFAULTS
     import tomllib
@@ -30,9 +35,12 @@ def load(layout: Layout, channels: "Callable[[], ChannelKeys] | None" = None) ->
 
 
 def read_text(layout: Layout) -> str:
-    """The file as it is; empty when there is none."""
+    """The file as it is, for `save_text`: its line ends, and bytes that are no UTF-8, too.
+
+    Empty when there is none.
+    """
     try:
-        with open(layout.config, encoding="utf-8", errors="replace") as file:
+        with open(layout.config, encoding="utf-8", errors="surrogateescape", newline="") as file:
             return file.read()
     except FileNotFoundError:
         return ""
@@ -43,4 +51,4 @@ def read_text(layout: Layout) -> str:
 def save_text(layout: Layout, text: str) -> None:
     """Replace the file, durably; a crash leaves the old or the new one."""
     files.make_directories(layout.root)
-    files.replace(layout.config, text.encode())
+    files.replace(layout.config, text.encode("utf-8", "surrogateescape"))

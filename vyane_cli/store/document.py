@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable, Mapping
 
@@ -30,7 +31,7 @@ def load(path: str) -> dict[str, Any] | None:
     except OSError as error:
         raise StorageError(path, error) from error
     try:
-        return codec.decode_document(data)
+        return codec.decode_document(data.removeprefix(codecs.BOM_UTF8))
     except codec.NewerError as error:
         raise TooNewError(path, str(error)) from None
     except codec.LineError as error:

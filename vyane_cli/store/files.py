@@ -139,7 +139,8 @@ def is_temporary(name: str) -> bool:
 def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
     """Replace a whole file: a temporary file in the same folder, flush, rename, flush.
 
-    A symbolic link keeps pointing where it did and a file keeps its mode. A crash leaves the old
+    A symbolic link keeps pointing where it did; a file keeps its mode, and its owner if root
+    replaces it. A crash leaves the old
     or the new file, and perhaps a temporary one (`.NAME.PID.tmp`) that `gc` removes.
     """
     replace_by(path, (data,), mode=mode, durable=durable)
@@ -153,17 +154,20 @@ def replace_by(
     An error that comes from them is passed on, and leaves the old file.
     """
     path = os.path.realpath(path)
+    try:
+        before = os.stat(path)
+    except OSError:  # what is wrong with the path, the opening says
+        before = None
     if mode is None:
-        try:
-            mode = os.stat(path).st_mode & 0o7777
-        except OSError:  # what is wrong with the path, the opening says
-            mode = FILE_MODE
+        mode = before.st_mode & 0o7777 if before is not None else FILE_MODE
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
     size = 0
     try:
         fd = open_for_writing(temporary)
         try:
+            if before is not None and before.st_uid != os.geteuid() == 0:
+                os.fchown(fd, before.st_uid, before.st_gid)
             os.fchmod(fd, mode)
             truncate(fd, 0, temporary)
             for piece in pieces:

@@ -55,8 +55,10 @@ def set_setting(runtime: "Runtime", key: str, text: str) -> Any:
     layout = runtime.layout
     # the lock's own wait is a setting: a file that cannot be read must still be mendable
     with held(layout.root, [(Kind.CONFIG, "")], Deadline(5)):
+        text = config_file.read_text(layout)
+        plain = text.removeprefix(config_file.MARK)
         try:
-            document = tomlkit.parse(config_file.read_text(layout))
+            document = tomlkit.parse(plain)
         except TOMLKitError as error:
             raise CorruptStateError(layout.config, str(error), hint="mend it by hand") from None
         section, _, name = key.rpartition(".")
@@ -66,5 +68,5 @@ def set_setting(runtime: "Runtime", key: str, text: str) -> Any:
                 table.add(part, tomlkit.table(is_super_table=part == "channels"))
             table = table[part]
         table[name] = value
-        config_file.save_text(layout, tomlkit.dumps(document))
+        config_file.save_text(layout, text[: len(text) - len(plain)] + tomlkit.dumps(document))
     return value
