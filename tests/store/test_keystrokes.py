@@ -73,11 +73,11 @@ class Pane:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def open(self, quirk: str = "", box: str = "") -> None:
+    def open(self, quirk: str = "", box: str = "", columns: int = 80) -> None:
         (self.folder / "client.py").write_text(CLIENT)
         program = [sys.executable, str(self.folder / "client.py"), str(self.folder), quirk, box]
         environ = ["-e", "LC_ALL=C.UTF-8"]
-        self.tmux("new-session", "-d", "-x", "80", "-y", "24", *environ, *program)
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", "24", *environ, *program)
         wait_until((self.folder / "ready").exists, "the pane is ready", timeout_s=20)
         pane, pid = self.tmux("display-message", "-p", "#{pane_id} #{pane_pid}").split()
         known = registry.load_session(self.bob.world.layout, self.bob.session)
@@ -131,6 +131,20 @@ def test_mail_for_an_idle_session_without_a_watch_is_one_line_in_its_pane(pane, 
     assert pane.bob.world.status(sent) == "pending"  # its own hook hands it over
 
     assert not type_for_mail(pane.bob.world, pane.bob.worker, pane.bob.world.clock())
+    assert pane.read("submitted") == pane.line + "\n"
+
+
+def test_a_narrow_pane_breaks_the_line_and_it_is_taken_all_the_same(pane):
+    """Half a window: the line stands there in two pieces."""
+    pane.open(columns=45)
+    pane.bob.world.send(pane.bob.worker, "hello")
+    assert pane.read("submitted") == pane.line + "\n"
+
+
+def test_a_line_that_an_earlier_try_left_there_is_sent_and_not_typed_again(pane):
+    """Its Enter was swallowed, or the client was too slow to show it in time."""
+    pane.open(box=pane.line)
+    pane.bob.world.send(pane.bob.worker, "hello")
     assert pane.read("submitted") == pane.line + "\n"
 
 

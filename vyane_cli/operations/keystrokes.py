@@ -17,7 +17,7 @@ from vyane_cli.errors import RefusedError
 from vyane_cli.operations.attempts import record_start
 from vyane_cli.operations.boxes import waiting
 from vyane_cli.operations.liveness import look
-from vyane_cli.operations.terminals import read_screen, type_line
+from vyane_cli.operations.terminals import is_same, read_screen, type_line
 from vyane_cli.store import registry
 from vyane_cli.store.locks import Kind
 
@@ -54,13 +54,14 @@ def type_for_mail(runtime: "Runtime", worker_id: str, clock: Clock) -> bool:
         return False
     if typed is None:
         return False
+    line = runtime.templates.fill("typed-mail")
 
     def choose(entries: list[Entry], readings: Readings) -> tuple[Entry, Decision] | None:
         left = [entry for entry in entries if not _was_tried(entry)]
         if watched:  # a lost watch is noticed by the mail that stays
             left = [entry for entry in left if clock.at - entry.message.ts >= WATCH_FAILED_S]
         found = decide_start(left, readings, WAY)
-        if found is None or not typed:
+        if found is None or not typed or is_same(typed, line):
             return found
         return found[0], Decision(Verdict.HOLD, IN_USE)
 
@@ -70,7 +71,7 @@ def type_for_mail(runtime: "Runtime", worker_id: str, clock: Clock) -> bool:
     if decision is None or decision.verdict is not Verdict.START:
         return False
     try:
-        return type_line(session, runtime.templates.fill("typed-mail"), host.input_text)
+        return type_line(session, line, host.input_text)
     except RefusedError:
         return False
 
