@@ -71,6 +71,25 @@ def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run): 
     assert all(re.match(said, line) for line in ends)
 
 
+def test_people_are_told_that_a_place_is_another_sessions_by_now(host, channel, run):  # noqa: F811
+    """Once, before anything that it says: they would go on writing to the one before."""
+    other = host(cwd="/tmp/other")
+    other.start()
+    bind(run)
+    place = (*FILE, "--conversation", "notes")
+    assert run("bind", "other", *place)[0] == 0
+    assert run("bind", "other", *place)[0] == 0
+    other.prompt()
+    other.stop(last_assistant_message="here I am")
+    other.world.environ = {}
+    assert run("mirror", "push")[0] == 0
+    shown = Path(channel.home, "threads", "notes.md").read_text()
+
+    assert shown.count("the place of **other**") == 1
+    assert "**project** no more" in shown
+    assert shown.index("the place of **other**") < shown.index("here I am")
+
+
 @pytest.mark.parametrize("words, kept", [((), True), (("--ttl", "2h"), False)])
 def test_binding_again_keeps_the_end_that_was_set(words, kept, channel, run):  # noqa: F811
     """As it keeps the windows; another end takes its place."""

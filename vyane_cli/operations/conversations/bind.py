@@ -77,8 +77,9 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
     before = book.load(runtime.layout).get(fresh.id)
     fresh = core.rebind(before, fresh)
     if place is None and ready and not core.goes_on(before, fresh):
+        taken = before if core.is_of_another(before, fresh) else None
         with files.before_commit():
-            place = check_conversation(runtime, conversation)
+            place = check_conversation(runtime, fresh, taken)
     if place is not None and place.made:
         with files.before_commit():
             begin(runtime, fresh, place)

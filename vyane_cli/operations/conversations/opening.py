@@ -124,7 +124,7 @@ class Place(NamedTuple):
     made: bool = False
     """It was not there before."""
     rest: tuple[Item, ...] = ()
-    """What did not fit into its first post."""
+    """What did not fit into its first post, or is to be said there first."""
 
 
 def make_conversation(
@@ -153,13 +153,19 @@ def make_conversation(
         return Place(where, "", made=True, rest=rest)
 
 
-def check_conversation(runtime: "Runtime", where: Conversation) -> Place:
-    """One that is there, for `bind`; RefusedError when the channel says that it is not."""
+def check_conversation(runtime: "Runtime", fresh: Binding, taken: Binding | None) -> Place:
+    """One that is there, for `bind`; RefusedError when the channel says that it is not.
+
+    `taken`: the binding by which it was another session's so far; people there are told.
+    """
+    where = fresh.conversation
+    rest: tuple[Item, ...] = ()
     try:
         with Run(runtime, where.channel, where.account) as run:
             if run.blocked is not None:
                 return Place(where, None)
             cursor, outcome = _end_of(run, where)
+            rest = _moved(run, fresh, taken) if taken is not None else ()
     except VyaneError:  # no credentials here, or the channel is at work
         return Place(where, None)
     if outcome.verdict in (Verdict.GONE, Verdict.REFUSED):
@@ -168,7 +174,21 @@ def check_conversation(runtime: "Runtime", where: Conversation) -> Place:
             slug="create_failed",
             hint=MAKES_ONE if outcome.verdict is Verdict.GONE else outcome.fix,
         )
-    return Place(where, cursor)
+    return Place(where, cursor, rest=rest)
+
+
+def _moved(run: Run, fresh: Binding, taken: Binding) -> tuple[Item, ...]:
+    """Whom those who write there reach from now on, and whom no more."""
+    layout, names = run.runtime.layout, []
+    workers = registry.Registry(layout).workers
+    for key in (fresh.target_session, taken.target_session):
+        session = registry.load_logical_session(layout, key)
+        worker = workers.get(session.worker) if session is not None else None
+        names.append(show(worker.name if worker is not None else key))
+    text = run.texts.fill("moved", name=names[0], before=names[1])
+    nonce = nonce_of("moved", fresh.id, fresh.generation)
+    parts = run.channel.plan(Post(text, notify=True))
+    return tuple(Item(nonce_of(nonce, str(n)), part) for n, part in enumerate(parts))
 
 
 def _end_of(run: Run, where: Conversation) -> tuple[str | None, Outcome]:
