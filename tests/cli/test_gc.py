@@ -14,7 +14,7 @@ from vyane_cli.core.mailbox import Op, render_message
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.story import tell
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import archive, files, journal, locks, processes, registry
+from vyane_cli.store import archive, files, journal, locks, needs, processes, registry
 
 DAY_S = 86_400
 
@@ -248,6 +248,21 @@ def test_mail_to_a_closed_session_expires_and_its_sender_is_told(hosts):
     assert bob.world.status(sent) == "expired"
     (note,) = bob.world.inbox(alice.worker).mailbox.entries
     assert note.message.payload["bounced"] == sent
+
+
+def test_a_person_whose_words_expired_is_called_once(hosts):
+    """They have no inbox, and nothing else would say that nobody read it."""
+    bob = started(hosts)
+    sent = bob.world.send(bob.worker, "deploy tonight", ttl_s=1.0)
+    bob.world.send(bob.worker, "by the way", kind="info", ttl_s=1.0)
+    bob.die()
+    bob.world.pass_s(2)
+    for _ in range(2):
+        collect(bob.world, grace_s=3600)
+
+    (entry,) = needs.listing(bob.world.layout)
+    assert sent in entry["ask"]
+    assert "deploy tonight" in entry["text"]
 
 
 def test_an_expired_message_is_archived_in_the_same_run(hosts):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+from tests.simulated import vyane
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.store import registry
 
@@ -118,6 +119,18 @@ def test_a_renamed_worker_keeps_its_mail(run, one):  # noqa: F811
     assert run("send", "api", "x")[0] == 0
 
     assert mail in one.prompt().text
+
+
+def test_an_agent_renames_itself_and_no_stranger(run, host, one):  # noqa: F811
+    """By the name of another it would get that one's mail."""
+    other = host(cwd="/tmp/other")
+    other.start()
+    rename = ("workers", "rename")
+    refused = vyane(one.home, *rename, "project", "x", environ=other.environ())
+    own = vyane(one.home, *rename, "other", "mine", environ=other.environ())
+
+    assert (refused.status, own.status) == (5, 0)
+    assert {"project", "mine"} <= set(listed(run))
 
 
 def test_a_renamed_worker_s_conversation_has_its_name(run, one):  # noqa: F811

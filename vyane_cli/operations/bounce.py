@@ -14,7 +14,11 @@ from vyane_cli.core.messages import (
     first_line,
     from_vyane,
 )
+from vyane_cli.errors import shortened
+from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.storing import Target, is_stored, store
+
+EXCERPT = 200
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +26,20 @@ if TYPE_CHECKING:
 
 
 def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> None:
-    """Tell the sender of a message that it was not delivered. A sender outside has no inbox.
+    """Tell the sender of a message that it was not delivered. A program outside has no inbox.
 
-    The note's id follows from the message's: one that is there is not stored again.
+    A person is called. The note's id follows from the message's: one that is there is not stored
+    again.
     """
+    if message.from_kind is FromKind.HUMAN:
+        said = shortened(first_line(body_of(message)), EXCERPT)
+        call_person(
+            runtime,
+            f"expired:{message.id}",
+            f"what you wrote did not reach {target} in its time: {said}",
+            ask=f"send it again if it still matters: `vyane show {message.id}` has it whole",
+        )
+        return
     if message.from_kind is not FromKind.WORKER or not ids.is_safe_id(message.from_id):
         return
     clock = runtime.clock()

@@ -358,12 +358,20 @@ def _next_generation(
 
 
 def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
-    """Give a worker another name. Mail goes by id, so none of it is affected."""
+    """Give a worker another name. Mail goes by id, so none of it is affected.
+
+    An agent names itself and its children: by another's name mail would go to somebody else.
+    """
+    from vyane_cli.operations.identity import require_person, whoami
+
     check_name(name)
+    speaker = whoami(runtime)
     layout = runtime.layout
     with runtime.held((Kind.REGISTRY, "")):
         workers = registry.Registry(layout)
         worker = find_worker(who, workers.listing())
+        if speaker.id not in (worker.id, worker.parent_worker_id):
+            require_person(runtime, speaker, "rename a worker that is not its own")
         taken = {w.name.casefold(): w for w in workers.listing() if w.id != worker.id}
         if name.casefold() in taken:
             other = taken[name.casefold()]
