@@ -251,11 +251,23 @@ def _run(words: list[str], as_json: bool) -> int:
     except Exception as error:
         if isinstance(error, OSError) and streams.refused():
             return int(ExitCode.DONE)  # `run` says so
+        if isinstance(error, FileNotFoundError) and not _has_folder():
+            said, hint = "the working folder was removed", "go to a folder that is there"
+            return complain(as_json, "invalid_input", said, hint, ExitCode.INVALID_INPUT)
         if os.environ.get("VYANE_DEBUG"):
             raise
         text = f"{type(error).__name__}: {error}"
         hint = "this is a fault of vyane's; VYANE_DEBUG=1 shows where"
         return complain(as_json, "internal", text, hint, ExitCode.INTERNAL)
+
+
+def _has_folder() -> bool:
+    """Whether the folder that the command runs in is there still."""
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _usage_hint(message: str, context: Any, words: list[str]) -> str:

@@ -347,7 +347,7 @@ def test_without_a_channel_the_mirror_says_how_to_set_one_up(one, run):  # noqa:
     code, out, _ = run("mirror", "push")
 
     assert code == 0
-    assert "[channels.file]" in out
+    assert "vyane config set channels.file.allow_users" in out
 
 
 def test_of_two_channels_one_that_cannot_be_opened_holds_up_no_other(one, run):  # noqa: F811

@@ -334,6 +334,7 @@ def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):  #
     [
         (SCREEN, "drop the\ntable 表"),
         (f"{RULE}\n❯ \n{RULE}\n", ""),
+        (f"{RULE} my-session ─\n❯ half a\n{RULE}{'─' * 13}\n", "half a"),  # it has a name
         (f"❯ work\n\n{RULE}\n❯ next\n{RULE}", "next"),  # the prompt before it, in the history
         (f"{RULE}\n❯ one\n\n  three\n{RULE}", "one\n\nthree"),
         ("❯ 1. Yes\n  2. No\n", None),  # a dialog

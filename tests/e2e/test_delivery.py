@@ -354,6 +354,8 @@ def test_an_idle_session_without_a_watch_is_reached_by_a_line_in_its_pane(
         before = len(bob.requests())
         bob.script(turn("Read."))
         wait_until(lambda: not tui.box(), "the box is empty", context=tui.screen)
+        tui.submit("/rename two words")  # the rule above the box has the name from now on
+        tui.wait_for("Session renamed")
         tui.tmux("resize-window", "-x", "45", "-y", "50")  # too narrow for the line
         wait_until(rests, "idle for a second")
         world.send(name, f"SECOND-{MAIL}", *HUMAN)

@@ -2,6 +2,8 @@
 
 import os
 import pwd
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -45,6 +47,31 @@ def test_an_account_without_a_home_is_told_what_to_set(home, entry, monkeypatch)
 def test_a_relative_folder_of_settings_is_passed_over():
     """As the standard that has the variable wants it: else each folder had a store of its own."""
     assert find_root({"HOME": "/h", "XDG_CONFIG_HOME": "cfg"}) == "/h/.config/vyane"
+
+
+def test_a_relative_state_folder_is_refused_where_a_variable_names_it(tmp_path):
+    """A session and a shell in two folders would have two; `--home` is what a person just typed."""
+    ran = vyane("state", "init", cwd=tmp_path)
+    assert ran.status == 2
+    assert str(tmp_path / "state") in ran.err.decode()
+    assert os.listdir(tmp_path) == []
+    assert vyane("", "--home", "state", "init", cwd=tmp_path).status == 0
+
+
+@pytest.mark.parametrize("words", ["doctor", "spawn x --parent a", "hooks install", "uninstall"])
+def test_a_working_folder_that_was_removed_is_said_so(tmp_path, words):
+    """By the commands that need it; it is no fault of vyane's."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-P", "-m", "vyane_cli", *words.split()]
+    ran = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *command],
+        cwd=gone,
+        env={**os.environ, "VYANE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, b"working folder was removed" in ran.stderr) == (2, True), ran.stderr
 
 
 def test_a_tilde_that_no_shell_took_away_is_the_home(tmp_path):

@@ -256,11 +256,12 @@ def input_text(screen: str) -> str | None:
     """What stands in the input box, from the text of the screen; None when it shows no box.
 
     As measured: the box lies between two rules, its first line begins with a mark, and the others
-    with two spaces. A dialog has no rule above its mark.
+    with two spaces. The upper rule holds the session's name if it has one (`/rename`). A dialog
+    has no rule above its mark.
     """
     lines = [line.rstrip() for line in screen.splitlines()]
     for first in range(len(lines) - 1, 0, -1):
-        if lines[first].startswith(MARK) and _is_rule(lines[first - 1]):
+        if lines[first].startswith(MARK) and _is_upper_rule(lines[first - 1]):
             break
     else:
         return None
@@ -274,6 +275,10 @@ def input_text(screen: str) -> str | None:
 
 def _is_rule(line: str) -> bool:
     return len(line) > 2 and not line.strip("─")
+
+
+def _is_upper_rule(line: str) -> bool:
+    return len(line) > 2 and line[0] == line[-1] == "─"
 
 
 def was_interrupted(transcript: str) -> bool:

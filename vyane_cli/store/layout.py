@@ -10,7 +10,11 @@ def find_root(environ: "os._Environ[str] | dict[str, str]") -> str:
     """`$VYANE_HOME`, else `$XDG_CONFIG_HOME/vyane`, else `~/.config/vyane`, absolute."""
     given = environ.get("VYANE_HOME")
     if given:
-        return root_at(given, environ, "VYANE_HOME")
+        root = root_at(given, environ, "VYANE_HOME")
+        if not given.startswith(("~", os.sep)):
+            expected = "absolute: each folder would have a state of its own"
+            raise InvalidInputError("VYANE_HOME", given, expected, hint=f"set it to {root}")
+        return root
     config = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(config):  # its standard: a relative one is passed over
         config = os.path.join(_home(environ), ".config")
