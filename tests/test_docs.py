@@ -17,6 +17,7 @@ import pytest
 
 from vyane_cli import errors
 from vyane_cli.channels import ADAPTERS
+from vyane_cli.commands.send import BODY_KEYS
 from vyane_cli.core import gating
 from vyane_cli.core.claims import ENDS
 from vyane_cli.core.config import CHANNEL_KEYS
@@ -247,6 +248,13 @@ def test_the_environment_page_has_every_variable() -> None:
     names = {code for row in listed for code in pages.codes(row.split("|")[1])}
 
     assert variables_of_the_code() - {"PATH"} <= names
+
+
+def test_the_page_for_scripts_has_every_key_of_a_message_as_json() -> None:
+    text = (ROOT / "docs" / "how-to" / "scripts-and-json.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("Keys: ")]
+
+    assert set(pages.codes(line.partition(". What the system")[0])) == set(BODY_KEYS)
 
 
 # --- messages and gating -------------------------------------------------------------------

@@ -91,7 +91,8 @@ def test_a_worker_that_has_ended_gets_no_children(status):
 
 def test_the_records_of_a_child_name_each_other():
     """Parent, child, logical session, dispatch and event; the trace is shared."""
-    order = Order("do it", purpose="research", independent=True, group="night", cwd="/w")
+    asked = {"purpose": "research", "group": "night", "cwd": "/w", "task": "T3"}
+    order = Order("do it", independent=True, **asked)
     plan = plan_spawn(order, PARENT, [PARENT.name], "CONTEXT", FRESH, "span")
 
     child, parent, message = plan.child, plan.parent, plan.dispatch
@@ -99,6 +100,7 @@ def test_the_records_of_a_child_name_each_other():
     assert child.trace_id == parent.trace_id == FRESH.trace
     assert (child.status, child.span_id, child.cwd) == (WorkerStatus.PENDING, "span", "/w")
     assert (child.independent, child.group, child.dispatch_id) == (True, "night", message.id)
+    assert child.task_id == message.payload["task"] == "T3"
     assert plan.logical.parent_logical_id == PARENT.logical_session_id
     assert plan.logical.spawned_by_worker_id == PARENT.id
     assert plan.logical.spawn_purpose == "research"

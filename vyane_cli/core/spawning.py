@@ -148,6 +148,7 @@ def plan_spawn(
         order.runtime,
         fresh.logical_session,
         status=WorkerStatus.PENDING,
+        task_id=order.task or None,
         parent_worker_id=parent.id,
         trace_id=parent.trace_id or fresh.trace,
         span_id=span or None,
