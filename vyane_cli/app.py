@@ -115,8 +115,11 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         command.rich_help_panel = verb.panel
         fill(command)
-        if isinstance(command, TyperGroup) and ctx.params.get("as_json"):
-            command.no_args_is_help = False  # help is no JSON: an error is
+        if isinstance(command, TyperGroup):
+            if command.invoke_without_command:
+                command.subcommand_metavar = "[COMMAND] [ARGS]..."
+            if ctx.params.get("as_json"):
+                command.no_args_is_help = False  # help is no JSON: an error is
         return cast("TyperCommand | TyperGroup", refuse_empty(command))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:

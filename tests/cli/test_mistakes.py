@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.simulated import vyane
+from vyane_cli.errors import ExitCode
 
 MISTAKES = {
     # words: (what is said, the next step)
@@ -59,6 +60,22 @@ def test_a_mistake_is_answered_in_two_lines_with_the_next_step(home, words):
 
 def test_where_nobody_is_registered_it_says_how_somebody_comes_to_be(tmp_path):
     assert b"`vyane hooks install`" in vyane(tmp_path, "send", "bob", "hi").err
+
+
+def test_a_refused_agent_is_named_for_a_person_who_took_the_shell_for_theirs(home):
+    """`workers register NAME --pid $$` makes the shell a session: what is typed there is bob's."""
+    bob = vyane(home, "workers", "--json").document[0]["id"]
+    ran = vyane(home, "uninstall", environ={"VYANE_WORKER": bob})
+
+    assert ran.status == ExitCode.REFUSED
+    assert b"an agent may not uninstall vyane: this is the session of bob" in ran.err
+
+
+def test_a_group_that_lists_when_it_stands_alone_says_that_no_command_is_needed(home):
+    usage = {name: vyane(home, name, "--help").out.decode() for name in ("task", "hooks")}
+
+    assert "[COMMAND]" in usage["task"]
+    assert " COMMAND " in usage["hooks"]
 
 
 def test_no_help_has_a_line_end_of_the_source_in_it(tmp_path):

@@ -86,6 +86,20 @@ def test_a_narrow_inbox_shows_the_end_of_an_id_which_any_command_takes(home):
     assert wide[1].split()[0] == message
 
 
+def test_a_key_of_the_settings_is_never_cut(home):
+    keys = [row["key"] for row in vyane(home, "config", "list", "--json").document]
+    lines = seen(home, "config", "list")
+
+    assert [key for key in keys if not any(line.startswith(f"{key} = ") for line in lines)] == []
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_setting_is_shown_as_it_is_typed(home):
+    for key, value in (("mirror.after_stop", "true"), ("notify.urls", "json://a, json://b")):
+        assert vyane(home, "config", "set", key, value).out.decode() == f"{key} = {value}\n"
+        assert vyane(home, "config", "get", key).out.decode() == f"{value}\n"
+
+
 def test_a_sentence_and_a_hint_are_broken_between_words(home):
     """Not in the middle of one, as a terminal does; a hint stays below what it belongs to."""
     _, *hint = seen(home, "watch", LONG, "--history", "--kind", "Foo", status=2)

@@ -23,13 +23,16 @@ def list_command(context: typer.Context) -> None:
     rows = list_settings(state.runtime)
 
     def human(screen: Screen) -> None:
-        screen.table(
-            ("key", "value", "", "meaning"),
-            [
-                (r["key"], r["value"], "" if r["value"] == r["default"] else "set", r["doc"])
-                for r in rows
-            ],
-        )
+        shown = [
+            (r["key"], typed(r["value"]), "" if r["value"] == r["default"] else "set", r["doc"])
+            for r in rows
+        ]
+        if not screen.narrow:
+            screen.table(("key", "value", "", "meaning"), shown)
+            return
+        for key, value, changed, doc in shown:
+            screen.say(f"{key} = {value}", "bold" if changed else "")
+            screen.pairs([("   ", doc)])
 
     state.show(rows, human)
 
@@ -41,7 +44,7 @@ def get_command(
     """The value in force of one key."""
     state = state_of(context)
     value = get_setting(state.runtime, key)
-    state.show({"key": key, "value": value}, lambda screen: screen.say(str(value)))
+    state.show({"key": key, "value": value}, lambda screen: screen.say(typed(value)))
 
 
 @app.command("set")
@@ -53,4 +56,11 @@ def set_command(
     """Set one key. Comments and order of the file stay."""
     state = state_of(context)
     kept = set_setting(state.runtime, key, value)
-    state.show({"key": key, "value": kept}, lambda screen: screen.say(f"{key} = {kept}"))
+    state.show({"key": key, "value": kept}, lambda screen: screen.say(f"{key} = {typed(kept)}"))
+
+
+def typed(value: object) -> str:
+    """A value as `config set` takes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -145,8 +145,9 @@ def require_person(runtime: "Runtime", speaker: Speaker, what: str) -> None:
         from vyane_cli.operations.diagnose import diagnose
 
         diagnose(runtime, speaker.session, "direction", f"refused: {what}")
+    whose = f": this is the session of {speaker.session.name}" if speaker.session else ""
     raise RefusedError(
-        f"an agent may not {what}",
+        f"an agent may not {what}{whose}",
         slug="direction",
         hint="the person runs this in a terminal, or lists the worker under [authority]",
     )
