@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulated import vyane
 from vyane_cli.errors import InvalidInputError, StorageError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations import guard as guards
@@ -76,6 +77,18 @@ def test_install_twice_changes_nothing_the_second_time(runtime, settings, monkey
     assert not change.changed
     assert not change.guard_changed
     assert (everything(settings.parent), Path(runtime.layout.guard).stat().st_ino) == before
+
+
+def test_an_install_into_a_file_that_turns_hooks_off_promises_nothing(tmp_path) -> None:
+    """Each time, also when the entries are there already."""
+    config = tmp_path / "claude"
+    written('{"disableAllHooks": true}', config / "settings.json")
+    environ = {"CLAUDE_CONFIG_DIR": str(config), "HOME": str(tmp_path)}
+    for _ in range(2):
+        ran = vyane(tmp_path / "vyane", "hooks", "install", environ=environ)
+        assert ran.status == 0
+        assert b"turns all hooks off" in ran.out
+        assert b"take part: " not in ran.out
 
 
 def test_uninstall_gives_back_the_bytes_and_leaves_the_guard(runtime, settings) -> None:

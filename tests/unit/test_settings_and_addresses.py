@@ -112,6 +112,12 @@ def test_what_is_no_duration_is_refused(text):
         parse_duration_s("ttl", text)
 
 
+@pytest.mark.parametrize("text, why", [("99999999d", "30,000 years"), ("0s", "more than zero")])
+def test_a_duration_out_of_bounds_says_which(text, why):
+    with pytest.raises(InvalidInputError, match=why):
+        parse_duration_s("ttl", text)
+
+
 @given(st.text(max_size=10))
 def test_any_text_is_a_duration_or_refused(text):
     """Total."""

@@ -74,6 +74,10 @@ def install_command(
         screen.say(f"guard: {shorten(change.guard)}")
         for foreign in change.foreign:
             screen.say(f"left alone: hooks of another state folder, {shorten(foreign)}", "yellow")
+        if change.off:
+            screen.say("this file turns all hooks off: no session takes part until", "yellow")
+            screen.say("its `disableAllHooks` is gone", "yellow")
+            return
         if not change.changed:
             return
         screen.say("sessions that start from now on take part: `vyane workers` lists them")

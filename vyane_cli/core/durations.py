@@ -4,6 +4,8 @@ from vyane_cli.errors import InvalidInputError
 
 UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 
+LONGEST_S = 1e12
+
 
 def parse_duration_s(field: str, text: str) -> float:
     """Seconds from a number with a unit, or a bare number of seconds; more than zero."""
@@ -14,6 +16,8 @@ def parse_duration_s(field: str, text: str) -> float:
         seconds = float(number) * UNITS_S[unit]
     except (KeyError, ValueError):
         raise InvalidInputError(field, text, "a duration such as 90s, 10m, 2h, 1d") from None
-    if not 0 < seconds < 1e12:
+    if seconds >= LONGEST_S:
+        raise InvalidInputError(field, text, "less than 30,000 years")
+    if not seconds > 0:
         raise InvalidInputError(field, text, "more than zero")
     return seconds

@@ -97,6 +97,7 @@ class Change:
     allowed: bool  # whether it is there now
     diff: str  # of the settings file, unified; empty when nothing changes
     foreign: tuple[str, ...] = ()  # guards of other state roots, left alone
+    off: bool = False  # the file turns all hooks off
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ def _report(
         allowed=host.allows(after, path),
         diff="".join(line if line.endswith("\n") else line + "\n" for line in diff),
         foreign=tuple(dict.fromkeys(at for at in commands if at != guard)),
+        off=host.hooks_are_off(after, path),
     )
 
 
