@@ -134,6 +134,7 @@ def test_cell_a_starts_one_worker_and_the_next_round_skips(home):
         "task": "T1",
         "worker": worker.id,
         "stuck": [],
+        "called": False,
     }
     assert home.cell("--schedule", "B") == "skip/executing/nothing"
     assert home.cell() == "skip/executing/nothing"
@@ -627,6 +628,14 @@ def test_the_screen_says_the_cell_and_what_was_read(home):
     status = home.run("status").out.decode()
     assert "p: goal open" in status
     assert "no timer runs rounds" in status
+
+
+def test_the_screen_says_that_you_are_called_when_nothing_can_start(home):
+    home.stage.add("write the readme")
+    home.stage.report("T1", "running")
+    said = home.run("wake").out.decode()
+
+    assert said.startswith("p: A (work-and-nobody-works), call you, and start nobody\n")
 
 
 # ------------------------------------------------------------------ those who follow sessions

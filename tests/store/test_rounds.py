@@ -259,7 +259,7 @@ def test_a_running_task_that_is_left_lying_names_who_has_it(stage):
     """It is not started beside its worker, which may go on: the person sees and decides."""
     stage.add("first")
     stage.report("T1", "running", stage.main.worker)
-    stage.wake()
+    assert stage.wake().done["called"]
 
     (entry,) = needs.listing(stage.layout)
     assert "T1 (first) is running, but project has it and does nothing" in entry["text"]

@@ -47,6 +47,8 @@ def show(screen: Screen, made: Round) -> None:
     """The cell, why, what was done, and what was read."""
     verdict, done = made.verdict, made.done or {}
     words = in_words(verdict.action, made.would) if made.dry_run else WORDS[verdict.action]
+    if done.get("outcome") == NOTHING:
+        words = "call you, and start nobody" if done["called"] else "start nobody"
     screen.say(f"{made.project}: {verdict.cell} ({verdict.reason}), {words}", "bold")
     for line in described(done):
         screen.say(f"  {line}")

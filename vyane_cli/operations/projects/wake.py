@@ -145,7 +145,7 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
         if seen.books is not None and seen.books.ledger is not None:
             call_for_late(runtime, project, seen.books.ledger)
         if made.verdict.cell is not Cell.SKIP:
-            waiting = (made.done or {}).get("outcome") == NOTHING
+            waiting = made.verdict.cell is Cell.A and bool((made.done or {}).get("called"))
             end_calls(runtime, project, made.verdict, seen, waiting=waiting)
     except VyaneError as error:
         made = made._replace(error=error)
@@ -180,9 +180,10 @@ def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
             came = dispatch(runtime, project, seen.main, made.id)
             held = held_tasks(runtime, project.name)
             stuck = call_for_stuck(runtime, project, seen.books, held)
-            if came.outcome == NOTHING and not held and not stuck:
+            waiting = came.outcome == NOTHING and not held and not stuck
+            if waiting:
                 call_for_waiting(runtime, project, seen.books)
-            return {**came.rendered(), "stuck": stuck}
+            return {**came.rendered(), "stuck": stuck, "called": waiting}
         case Action.CALL_AND_PAUSE:
             assert seen.books is not None
             called = call_for_blocked(runtime, project, seen.books)
