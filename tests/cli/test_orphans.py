@@ -46,6 +46,11 @@ def test_an_orphan_whose_parent_is_opened_again_is_a_child_as_before(one, run): 
     run("gc")
     child = registry.Registry(one.world.layout).workers[ids[1]]
     assert (child.status, child.cancel_propagated_from) == ("RUNNING", None)
+    assert needs.listing(one.world.layout) == [], "nobody has to look after it any more"
+
+    registry.save_session(one.world.layout, _ended(session, one))
+    run("gc")
+    assert len(needs.listing(one.world.layout)) == 1, "and it is told of again"
 
 
 def test_a_parent_that_is_there_has_no_orphans(one, run):  # noqa: F811

@@ -67,6 +67,10 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # n
     found = mark_stale(one.world, one.world.clock())
     assert found == Staleness((), (one.worker,))
     assert status(one) is WorkerStatus.RUNNING
+    run("gc", "--dry-run")
+    assert needs.listing(one.world.layout) == [entry]
+    run("gc")
+    assert needs.listing(one.world.layout) == []
 
 
 @pytest.mark.parametrize("jump", ["wall clock", "suspend"])

@@ -14,6 +14,7 @@ from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.projects.claims import damaged
 from vyane_cli.operations.projects.claims import sweep as sweep_claims
 from vyane_cli.operations.projects.notify import notify
+from vyane_cli.operations.upkeep.calls import end_calls as end_worker_calls
 from vyane_cli.operations.upkeep.expire import all_boxes, expire
 from vyane_cli.operations.upkeep.gc import GRACE_S, archive_settled, settle_lost_children
 from vyane_cli.operations.upkeep.lapse import lapse
@@ -46,6 +47,7 @@ def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
         ),
         "notified": sweep.guarded("notify", _notify),
     }
+    sweep.guarded("need-user", end_worker_calls)
     return {**counts, "skipped": sweep.skipped}
 
 

@@ -15,6 +15,7 @@ from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.resume import resume_waiting
 from vyane_cli.operations.strangers import strangers
 from vyane_cli.operations.timelines.delete import clear_trash
+from vyane_cli.operations.upkeep.calls import end_calls
 from vyane_cli.operations.upkeep.expire import Box, all_boxes, expire
 from vyane_cli.operations.upkeep.lapse import lapse
 from vyane_cli.operations.upkeep.leftovers import remove_blobs, remove_leftovers
@@ -78,6 +79,7 @@ def collect(
         counts["resumed"] = 0 if dry_run else sweep.guarded("registry", resume_closed)
         counts["orphans"] = sweep.guarded("registry", mark_orphans)
         counts["stale"] = sweep.guarded("registry", mark_silent)
+        sweep.guarded("need-user", end_calls)
         counts["expired"] = sweep.guarded("registry", expire)
         counts["lapsed"] = sweep.guarded("registry", lapse)
         counts["archived"] = sum(

@@ -177,8 +177,13 @@ def _is_missed(runtime: "Runtime", worker: Worker) -> bool:
     return busy or bool(worker.dispatch_id) or _expects(_boxes(runtime, worker))
 
 
+def stale_key(worker: Worker) -> str:
+    """The call for a worker, once for each time that it became stale."""
+    return f"stale:{worker.id}:{worker.stale_since or 0:.3f}"
+
+
 def _tell(runtime: "Runtime", worker: Worker, clock: "Clock") -> None:
-    key = f"stale:{worker.id}:{worker.stale_since or 0:.3f}"
+    key = stale_key(worker)
     if needs.was_resolved(runtime.layout, key):
         return  # the person has looked
     text = (
