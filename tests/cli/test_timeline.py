@@ -242,6 +242,15 @@ def test_an_export_into_a_pipe_or_through_a_link_takes_neither_away(person, tmp_
     assert sorted(path.name for path in tmp_path.glob("*.tmp")) == []
 
 
+def test_mail_between_turns_is_told_in_the_words_that_it_has_inside_of_one(person) -> None:
+    sent = person.json("send", "bob", "hello")
+    vyane(person.home, "tick", "--host", "generic", "--worker", "bob")
+    told = vyane(person.home, "timeline", "show", "bob").out.decode()
+
+    assert f"  mail: {sent['id'][-8:]} by call (shown)\n" in told
+    assert "DeliveryAttempted" not in told
+
+
 def test_an_export_is_the_events_the_story_or_spans(person, tmp_path) -> None:
     events = person.lines("watch", "bob", "--history")
     lines = person.run("timeline", "export", "bob", "--format", "jsonl").out.splitlines()

@@ -21,7 +21,7 @@ MARKS: Mapping[str, str] = {"success": "✓", "error": "✗", "cancelled": "⊘"
 def tell_chapter(chapter: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A turn or a note as lines, each with the word whose style it has."""
     if chapter["type"] == "note":
-        return [(tell_event(chapter["event"]), "dim")]
+        return [(_between(chapter["event"]), "dim")]
     outcome = str(chapter["outcome"] or "")
     end = f"{MARKS.get(outcome, '…')} {outcome or 'not finished'}"
     if chapter["code"]:
@@ -31,6 +31,13 @@ def tell_chapter(chapter: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines = [(f"{clock(chapter['at'])}  turn {chapter['number']}: {_origin(chapter)}", "bold")]
     lines += [(f"  {text}", "") for text in _middle(chapter)]
     return [*lines, (f"  {end}", outcome)]
+
+
+def _between(event: Mapping[str, Any]) -> str:
+    """What happened between turns, in the words that it has inside of one."""
+    fact = event.get("payload") or {}
+    told = {"DeliveryAttempted": _delivery, "Diagnostic": _diagnostic}.get(event["kind"])
+    return f"{clock(event['at'])}  {told(fact) if told else tell_facts(event['kind'], fact)}"
 
 
 def _origin(chapter: Mapping[str, Any]) -> str:
@@ -56,7 +63,7 @@ def _middle(chapter: Mapping[str, Any]) -> Iterator[str]:
     for fact in chapter["control"]:
         yield tell_facts(fact["kind"], fact)
     for fact in chapter["diagnostics"]:
-        yield f"note: {_line(fact.get('code'))} {_line(fact.get('text') or '')}".rstrip()
+        yield _diagnostic(fact)
     if chapter["usage"]:
         used = chapter["usage"]
         counts = f"{used.get('input_tokens', 0)} in, {used.get('output_tokens', 0)} out"
@@ -77,6 +84,10 @@ def _delivery(fact: Mapping[str, Any]) -> str:
     ids = ", ".join(short(message) for message in fact.get("message_ids") or ())
     again = " again" if fact.get("redelivered") else ""
     return f"mail{again}: {ids} by {_line(fact.get('transport'))} ({_line(fact.get('outcome'))})"
+
+
+def _diagnostic(fact: Mapping[str, Any]) -> str:
+    return f"note: {_line(fact.get('code'))} {_line(fact.get('text') or '')}".rstrip()
 
 
 def tell_event(event: Mapping[str, Any]) -> str:
