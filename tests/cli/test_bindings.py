@@ -1,15 +1,18 @@
 """`vyane bind`, `unbind`, `bindings`, `route` and `mirror`: arguments, exit codes, documents."""
 
 import json
+import os
+import pwd
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
-from tests.simulated import vyane
+from tests.simulated import stopped_holder, vyane
 from vyane_cli.operations.conversations.bindings import touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep
+from vyane_cli.store.locks import Kind
 
 FILE = ("--channel", "file")
 
@@ -69,6 +72,29 @@ def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run): 
     ends = [line for line in out.splitlines() if line.startswith("ends ")]
     assert (code, len(ends)) == (0, 1 if said else 0)
     assert all(re.match(said, line) for line in ends)
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+def test_words_that_were_read_reach_the_session_though_its_binding_ends(channel, run, pushed):  # noqa: F811
+    """They were said in its place; its inbox was locked when they were read."""
+    author = pwd.getpwuid(os.getuid()).pw_name
+    with Path(channel.home, "config.toml").open("a") as file:
+        file.write(f'allow_users = ["{author}"]\n[locks]\nwait_s = 0.3\n')
+    bind(run)
+    with Path(channel.home, "threads", "notes.md").open("a") as file:
+        file.write("\nhello you\n")
+    with stopped_holder(channel.home, (Kind.INBOX, channel.worker)):
+        run("mirror", "pull")
+    assert channel.world.inbox(channel.worker).mailbox.entries == ()
+    assert run("unbind", "--session", "project", "--reason", "x")[0] == 0
+    if pushed:
+        assert run("mirror", "push")[0] == 0
+    assert run("mirror", "pull")[0] == 0
+
+    (entry,) = channel.world.inbox(channel.worker).mailbox.entries
+    assert entry.message.payload["text"] == "hello you"
+    assert run("mirror", "push")[0] == 0
+    assert json.loads(run("--json", "bindings", "list", "--all")[1])[0]["status"] == "ended"
 
 
 def test_people_are_told_that_a_place_is_another_sessions_by_now(host, channel, run):  # noqa: F811

@@ -37,8 +37,8 @@ def _pull_channel(runtime: "Runtime", name: str) -> dict[str, Any]:
     problems: list[dict[str, Any]] = []
     with Run(runtime, name) as run:
         for binding in mirrored_bindings(runtime, name, run.account):
-            if not binding.is_open(runtime.clock().at) or run.over or run.blocked is not None:
-                continue
+            if run.over or run.blocked is not None:
+                break
             try:
                 _Listener(run, binding, report, problems).listen()
             except VyaneError as error:
@@ -68,8 +68,13 @@ class _Listener:
         self.thread = Thread(run, binding)
 
     def listen(self) -> None:
-        """Hand on what was kept before, then read page by page."""
+        """Hand on what was kept before, then read page by page.
+
+        What was read while the binding was open is handed on after its end, too.
+        """
         self._hand_on()
+        if not self.binding.is_open(self.runtime.clock().at):
+            return
         if (fault := self.run.refused(f"read {self.binding.generation}")) is not None:
             self._tell(fault)
         while fault is None and not self.run.over:

@@ -199,7 +199,7 @@ class Story:
         if thread.blocked or self.run.blocked is not None:
             return
         if binding.status is BindingStatus.ENDING:
-            if thread.state.outbox:
+            if thread.state.outbox or thread.state.intake:  # that is for the next pull
                 return
             if binding.placement is Placement.CHILD:
                 thread.mark(thread.state.title, True)
