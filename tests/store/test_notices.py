@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -337,6 +338,24 @@ def test_what_a_project_begins_with_is_no_news(stage):
 
 
 # ------------------------------------------------------------------ whom
+
+
+def test_what_counts_as_told_waits_for_a_main_worker_that_was_closed_over_the_weekend(stage):
+    """Else it would be gone: what was told is told no second time."""
+    stage.add("one")
+    stage.ask_for("tests")
+    stage.report("T1", "blocked", reason="no key")
+    launch_tick(stage, stage.main.worker)
+    stage.main.die()
+    stage.world.pass_s(3 * 86_400)
+    stage.wake()
+    stage.main.process = subprocess.Popen(["sleep", "600"])
+    try:
+        told = stage.main.start("resume").text + stage.main.prompt().text
+    finally:
+        stage.main.die()
+
+    assert told.count("Task T1 is blocked") == 1
 
 
 def test_an_exited_main_worker_is_told_nothing_and_nobody_else_is(stage):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 INFO_TTL_S = 3_600.0
+MONTH_S = 30 * DAY_S
+"""How long waits what is said once: to a reader that is closed for days, too."""
 SUMMARY_MAX = 512
 TASK_ID_MAX = 256
 PAYLOAD_MAX_BYTES = 64 * 1024

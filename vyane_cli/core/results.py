@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from vyane_cli.core import ids
 from vyane_cli.core.envelopes import cut_utf16, utf16_length
+from vyane_cli.core.messages import MONTH_S
 from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.core.workers import WorkerStatus
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 TOKENS_MAX = 2_000
 UNITS_MAX = 8_000
 """UTF-16 units: leaves room for the envelope and a preface in one hook output of 9,500."""
-TTL_S = 30 * 86_400.0
+TTL_S = MONTH_S
 """A result waits for a parent that is closed for longer than other mail does."""
 CANCELLED = "cancelled_by_parent"
 

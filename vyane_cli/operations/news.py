@@ -9,7 +9,7 @@ from vyane_cli.core.books import Books
 from vyane_cli.core.gating import Decision, Readings, Verdict, decide_notice
 from vyane_cli.core.judging import GoalState, Judgement, judge
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.messages import Kind, Message, from_vyane
+from vyane_cli.core.messages import MONTH_S, Kind, Message, from_vyane
 from vyane_cli.core.notices import Book, Item, Telling
 from vyane_cli.core.projects import Project
 from vyane_cli.core.turns import Clock
@@ -145,7 +145,8 @@ def message_of(
     at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
     at = max(at, project.created_at)  # a task that was edited by hand may have no time
     notice = rules.notice_id(project.name, main.id, item, at)
-    return from_vyane(notice, clock.at, main.id, Kind.CONTEXT_INJECT, text)
+    message = from_vyane(notice, clock.at, main.id, Kind.CONTEXT_INJECT, text)
+    return message._replace(ttl_seconds=MONTH_S)  # it counts as told, so it waits to be read
 
 
 def text_of(runtime: "Runtime", project: Project, judgement: Judgement, item: Item) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from vyane_cli.core.books import Books
 from vyane_cli.core.judging import Says
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.messages import Kind, from_vyane
+from vyane_cli.core.messages import MONTH_S, Kind, from_vyane
 from vyane_cli.core.notices import digest_of, gap_id
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked
@@ -159,6 +159,7 @@ def _tell(
     text = texts.fill(name, project=project.name, left=said, why="\n".join(why))
     found = gap_id(project.name, main.id, digest, since)
     message = from_vyane(found, clock.at, main.id, Kind.CONTEXT_INJECT, text)
+    message = message._replace(ttl_seconds=MONTH_S)  # it is told once, so it waits to be read
     target = target_of(runtime, main)
     if not is_stored(runtime, target, message):
         store(runtime, target, message, clock)
