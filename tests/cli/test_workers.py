@@ -172,6 +172,6 @@ def test_every_field_of_a_worker_is_told_to_programs(run, one):  # noqa: F811
     fields = set(
         "id name worker_type status session_id logical_session_id task_id parent_worker_id"
         " children_worker_ids last_heartbeat created_at last_used_at liveness pending"
-        " transports trace_id span_id generation".split()
+        " transports trace_id span_id generation progress".split()
     )
     assert fields <= set(listed(run)["project"])

@@ -100,6 +100,8 @@ def transports_of(
 
 def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     """A worker as `workers --json` prints it."""
+    from vyane_cli.operations.progress import progress_of
+
     seen = look(runtime, worker)
     mail = waiting(runtime, worker.id, worker.logical_session_id)
     session = seen.session
@@ -120,6 +122,7 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
         host=session.host if session is not None else None,
         pid=session.process.pid if session is not None and session.process else None,
         turn=seen.turn.id if seen.turn is not None else None,
+        progress=progress_of(runtime, worker),
         ambiguous=[process.pid for process in session.others] if session is not None else [],
     )
     if seen.damaged:

@@ -5,9 +5,7 @@ from typing import Any
 
 from vyane_cli.core.bindings import place_of
 from vyane_cli.core.cancels import children_of
-from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Entry, render_entry
-from vyane_cli.core.messages import Kind, body_of, first_line
 from vyane_cli.core.sessions import LogicalSession, parse_logical_session, render_logical_session
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import CorruptStateError, NotFoundError
@@ -15,15 +13,11 @@ from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.identity import own_worker
 from vyane_cli.operations.liveness import describe_worker
 from vyane_cli.store import bindings as bindings_file
-from vyane_cli.store import document, inbox, mirrors, registry, timeline
+from vyane_cli.store import document, inbox, mirrors, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
-
-PROGRESS_MAX = 80
-TAIL_BYTES = 16 * 1024
-"""What a worker did last is looked for in so much of its timeline's end."""
 
 
 def topology(runtime: "Runtime", who: str = "", *, messages: bool = False) -> dict[str, Any]:
@@ -89,11 +83,7 @@ def _tree(
 
 
 def _node(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
-    return {
-        **describe_worker(runtime, worker),
-        "progress": progress_of(runtime, worker),
-        "children": [],
-    }
+    return {**describe_worker(runtime, worker), "children": []}
 
 
 def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker]) -> dict[str, Any]:
@@ -123,32 +113,6 @@ def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker])
         },
         "summary_message_id": overview.message if overview is not None else None,
     }
-
-
-def progress_of(runtime: "Runtime", worker: Worker) -> str:
-    """What it said last of its work, or did last: one line of at most 80 characters."""
-    if not worker.logical_session_id:
-        return ""
-    text, at = "", 0.0
-    path = runtime.layout.timeline(worker.logical_session_id)
-    try:
-        for record in timeline.tail(path, TAIL_BYTES):
-            payload = record.get("payload") or {}
-            match record.get("kind"):
-                case EventKind.RESULT_OBSERVED if payload.get("excerpt"):
-                    text = str(payload["excerpt"])
-                case EventKind.TOOL_OBSERVED:
-                    text = str(payload.get("tool") or "")
-                case _:
-                    continue
-            at = float(record.get("at") or 0)
-    except CorruptStateError:
-        text = ""
-    said = inbox.last_sent(runtime.layout.outbox(worker.id))
-    if said is not None and said.kind is Kind.STATUS_UPDATE and said.ts >= at:
-        text = body_of(said)
-    text = first_line(text)
-    return text if len(text) <= PROGRESS_MAX else text[: PROGRESS_MAX - 1] + "…"
 
 
 def _logical_sessions(runtime: "Runtime") -> list[LogicalSession]:

@@ -10,9 +10,9 @@ from vyane_cli.core.messages import Kind, body_of
 from vyane_cli.core.sessions import LogicalSession
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.children.topology import progress_of
 from vyane_cli.operations.conversations.mirror_runs import Run
 from vyane_cli.operations.liveness import look
+from vyane_cli.operations.progress import progress_of
 from vyane_cli.store import bindings as book
 from vyane_cli.store import inbox, registry
 
