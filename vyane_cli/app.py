@@ -7,6 +7,7 @@ command needs and not what all of them need.
 import importlib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, cast
@@ -137,9 +138,13 @@ class LazyGroup(TyperGroup):
 
 
 def fill(command: Any) -> None:
-    """Join the lines of each paragraph of its help, and of those below: a terminal wraps them."""
+    """Join the lines of each paragraph of its help, and of those below: a terminal wraps them.
+
+    A list of commands has the first sentence of each.
+    """
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+    command.short_help = re.split(r"(?<=\.) ", command.help.split("\n\n")[0], maxsplit=1)[0]
     for below in getattr(command, "commands", {}).values():
         fill(below)
 

@@ -86,6 +86,14 @@ def test_a_narrow_inbox_shows_the_end_of_an_id_which_any_command_takes(home):
     assert wide[1].split()[0] == message
 
 
+def test_the_list_of_commands_has_one_line_for_each(home):
+    lines = seen(home, "--help")
+    listed = [line.split()[1] for line in lines if line.startswith("│ ") and line[2] != " "]
+
+    assert [name for name in app.COMMANDS if name not in listed] == []
+    assert not [line for line in lines[12:] if line.startswith("│  ")]
+
+
 def test_a_key_of_the_settings_is_never_cut(home):
     keys = [row["key"] for row in vyane(home, "config", "list", "--json").document]
     lines = seen(home, "config", "list")

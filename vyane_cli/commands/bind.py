@@ -48,7 +48,7 @@ def command(
         str, typer.Option(help="A JSON object to keep with it. Secrets are refused.")
     ] = "",
 ) -> None:
-    """Bind a session to a conversation: its results go there, and what people write comes back.
+    """Bind a session to a conversation: results there, words back.
 
     A conversation speaks to one session: binding it again replaces what was bound there.
     """

@@ -21,7 +21,7 @@ def command(
     context: typer.Context,
     shell: Annotated[Shell, typer.Argument(help="Your shell.")],
 ) -> None:
-    """Print a completion script: commands, and the names of workers, projects, tasks and calls.
+    """Print a completion script: commands, and names of what is there.
 
     bash: `eval "$(vyane completion bash)"` in ~/.bashrc. zsh: the same in ~/.zshrc.
     fish: `vyane completion fish > ~/.config/fish/completions/vyane.fish`.

@@ -26,7 +26,7 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Show what vyane does: simulated sessions, the real hooks and commands.
+    """Show what vyane does: simulated sessions, real commands.
 
     Runs on a temporary home; your own state and settings are not looked at. Exits 0 only if every
     step saw what it had to.

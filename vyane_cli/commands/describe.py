@@ -17,7 +17,7 @@ def command(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="One command; else everything.")] = "",
 ) -> None:
-    """Print the command line as data: commands, options, message kinds, settings, exit codes."""
+    """Print commands, kinds, settings and exit codes as data."""
     state = state_of(context)
     root = context.find_root()
     assert isinstance(root.command, TyperGroup)

@@ -19,7 +19,7 @@ def command(
         bool, typer.Option("--fix", help="Do the repairs that are safe, then look again.")
     ] = False,
 ) -> None:
-    """Look at the installation and the state: each check, what it found, and the next step.
+    """Look at the installation and the state; say the next step.
 
     Changes nothing, unless you say --fix. Exits 1 if a check fails.
     """

@@ -41,7 +41,7 @@ def command(
         str, typer.Option(help="Archive what has been settled for so long, such as 7d.")
     ] = f"{GRACE_S:.0f}s",
 ) -> None:
-    """Archive settled messages by month, expire what nobody reads, take away what is over.
+    """Archive what is settled, by month; take away what is over.
 
     Nothing is lost: `show`, `why` and a retry with the same key find an archived message.
     """

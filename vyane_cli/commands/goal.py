@@ -20,13 +20,13 @@ app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The goal of a project: what must be seen to hold, and whether it is reached.",
+    help="The goal of a project: what must hold, and whether it does.",
 )
 
 
 @app.callback()
 def shown(context: typer.Context) -> None:
-    """The goal of a project: what must be seen to hold, and whether it is reached."""
+    """The goal of a project: what must hold, and whether it does."""
     if context.invoked_subcommand is None:
         status_command(context)
 

@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Connect Claude Code to vyane, disconnect it, look at the connection.",
+    help="Connect Claude Code, disconnect it, look at the connection.",
 )
 
 ScopeOption = Annotated[

@@ -16,7 +16,7 @@ def command(
         bool, typer.Option("--follow", "-f", help="Go on as it grows, until the worker has ended.")
     ] = False,
 ) -> None:
-    """Show what a spawned worker printed: its output, and its errors on standard error."""
+    """Show what a spawned worker printed. Its errors go to standard error."""
 
     def show(errors: bool, data: bytes) -> None:
         stream = sys.stderr if errors else sys.stdout

@@ -13,7 +13,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Show sessions in the channels where people follow them, and take in what they write.",
+    help="Show sessions in channels, and take in what people write.",
 )
 
 Only = Annotated[str, typer.Option(help="Only this channel; else all that are set up.")]

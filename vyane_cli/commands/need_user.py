@@ -15,13 +15,13 @@ app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="What you are needed for: who waits, why, and the sentence that is needed.",
+    help="What you are needed for: who waits, and why.",
 )
 
 
 @app.callback()
 def shown(context: typer.Context) -> None:
-    """What you are needed for: who waits, why, and the sentence that is needed."""
+    """What you are needed for: who waits, and why."""
     if context.invoked_subcommand is None:
         list_command(context)
 

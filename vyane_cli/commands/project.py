@@ -22,13 +22,13 @@ app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Projects: a folder with its tasks, its goal, and the workers that belong to it.",
+    help="Projects: a folder with its tasks, its goal and its workers.",
 )
 
 
 @app.callback()
 def listing(context: typer.Context) -> None:
-    """Projects: a folder with its tasks, its goal, and the workers that belong to it."""
+    """Projects: a folder with its tasks, its goal and its workers."""
     if context.invoked_subcommand is None:
         list_command(context)
 

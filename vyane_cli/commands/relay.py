@@ -18,7 +18,7 @@ def command(
         str, typer.Option(help="The same key again stores nothing twice.")
     ] = "",
 ) -> None:
-    """Pass a text on to a child of this session (a person: to any worker)."""
+    """Pass a text on to a child; a person: to any worker."""
     state = state_of(context)
     draft = Draft(child, read_text(text), idempotency_key=idempotency_key or None)
     show_sent(state, relay(state.runtime, draft))

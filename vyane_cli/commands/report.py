@@ -39,7 +39,7 @@ def command(
     ] = "",
     project: Annotated[str, typer.Option(help="With --task: its project's name.")] = "",
 ) -> None:
-    """Report to the parent, from inside a child: its result, progress, or a longer silence.
+    """Report to the parent, from inside a child: result or progress.
 
     A result is the last word: the child has ended with it, and a second one is refused. `--task`
     reports what a task of the ledger is at, as `vyane task report` does.

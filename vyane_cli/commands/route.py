@@ -33,7 +33,7 @@ def command(
         ),
     ] = True,
 ) -> None:
-    """Say where the result of a session goes: its bound conversation, or explicitly none.
+    """Say where the result of a session goes, if anywhere.
 
     It takes no text: choosing a place and making its content are two steps. What was chosen stays:
     a place that cannot be reached is tried again and never replaced.

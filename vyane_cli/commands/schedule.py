@@ -16,7 +16,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="When rounds of a project run: make and remove timers, pause and resume.",
+    help="When rounds of a project run: timers, pause, resume.",
 )
 
 ProjectOption = Annotated[str, typer.Option(help="Its name; else that of this folder.")]

@@ -47,7 +47,7 @@ def command(
         str, typer.Option(help="pane or window: the interactive program, for you to look in.")
     ] = "",
 ) -> None:
-    """Start a child worker. Its result comes to the parent as a message, and wakes it.
+    """Start a child worker: its result wakes the parent, as a message.
 
     The child runs detached: it goes on when this command, and the session it runs in, have ended.
     """

@@ -12,7 +12,7 @@ from vyane_cli.render.human import Screen, ago, clock_time, safe
 
 
 def command(context: typer.Context) -> None:
-    """Who is there, what waits, how projects stand, and what you are needed for."""
+    """Who is there, what waits, how projects stand, who needs you."""
     overview(context)
 
 

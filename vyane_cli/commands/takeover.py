@@ -43,7 +43,7 @@ def command(
     decision: Annotated[str, typer.Option(help="With --resolve: what was decided.")] = "",
     from_kind: Annotated[str, typer.Option(help="human, for a person's own script.")] = "",
 ) -> None:
-    """Break into a session: it stops, reads the instruction, and goes on from what is done.
+    """Break into a session: it stops and reads your instruction.
 
     For the person alone; an agent that runs this is refused. Work that was sent before waits until
     the turn that read the takeover has ended. Prints `delivered` when the session has it,

@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The tasks of a project: what is to be done, who has it, what came of it.",
+    help="The tasks of a project: who has them, what came of them.",
 )
 
 Project = Annotated[str, typer.Option("--project", help="Its name; else that of this folder.")]
@@ -30,7 +30,7 @@ TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T3.
 
 @app.callback()
 def listing(context: typer.Context) -> None:
-    """The tasks of a project: what is to be done, who has it, what came of it."""
+    """The tasks of a project: who has them, what came of them."""
     if context.invoked_subcommand is None:
         list_command(context)
 

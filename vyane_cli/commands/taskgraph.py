@@ -14,7 +14,7 @@ app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="What comes after what in a project, and the critical path of what is left.",
+    help="What comes after what in a project, and the critical path.",
 )
 
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Its id.")]
@@ -22,7 +22,7 @@ NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Its id.")]
 
 @app.callback()
 def shown(context: typer.Context) -> None:
-    """What comes after what in a project, and the critical path of what is left."""
+    """What comes after what in a project, and the critical path."""
     if context.invoked_subcommand is None:
         show_command(context)
 

@@ -26,7 +26,7 @@ def command(
         bool, typer.Option("--watch", help="Again every 2 s, until you end it.")
     ] = False,
 ) -> None:
-    """Show the workers as a tree: status, mail that waits, and the last progress of each."""
+    """Show the workers as a tree, with the last progress of each."""
     state = state_of(context)
 
     def human(screen: Screen, found: Any) -> None:

@@ -14,7 +14,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Record the turns of an agent that has no hooks: start one, emit in it, finish it.",
+    help="Record the turns of an agent that has no hooks.",
 )
 
 

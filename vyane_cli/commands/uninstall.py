@@ -21,7 +21,7 @@ def command(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Disconnect every host; with --purge remove the state folder as well.
+    """Disconnect every host; with --purge remove the state too.
 
     The settings entries go first. Open sessions may call the guard for a moment longer, so the
     state goes two seconds later.

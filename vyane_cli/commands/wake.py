@@ -30,7 +30,7 @@ def command(
         bool, typer.Option("--dry-run", help="Read and decide; change nothing.")
     ] = False,
 ) -> None:
-    """Run one round: look at the ledger, the workers and the goal, and do the one right thing.
+    """Run one round of a project: do the one right thing.
 
     Nothing, start one worker, tell the main worker what is missing, call the person, or pause
     because the goal is met. A timer runs it: `vyane schedule install`.

@@ -32,7 +32,7 @@ def command(
     turn: Annotated[str, typer.Option(help="Only this turn: its id or its number.")] = "",
     since: Annotated[str, typer.Option(help="Only what is younger than this, such as 2h.")] = "",
 ) -> None:
-    """Read a session's timeline: exactly one of --history, --follow and --tail.
+    """Read a session's timeline: --history, --follow or --tail.
 
     With --consumer it follows from where that consumer was, unless --history ends it.
     """
