@@ -315,6 +315,22 @@ def test_a_pane_that_is_lost_after_the_order_is_stored_is_no_refusal(one, pane, 
     assert one.world.status(taken.sent.message.id) == "pending"
 
 
+def test_a_terminal_that_shows_another_session_gets_no_escape(one, pane, tmp_path):  # noqa: F811
+    """It would end that one's turn. Nothing is stored."""
+    session, typed = pane
+    one.prompt()
+    records = tmp_path / "claude" / "sessions"
+    records.mkdir(parents=True)
+    (records / f"{session.process.pid}.json").write_text('{"parkedJobId": "cdfd96d8"}')
+    shown = session._replace(config_dir=str(records.parent))
+    registry.save_session(one.world.layout, shown)
+    one.world.environ = {}
+    with pytest.raises(RefusedError, match="another session"):
+        take_over(one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN)
+    assert one.world.inbox(one.worker).mailbox.entries == ()
+    assert typed.read_bytes() == b""
+
+
 def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):  # noqa: F811
     """Nothing is stored and no key is typed."""
     session, typed = pane
@@ -337,6 +353,11 @@ def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):  #
         (f"{RULE} my-session ─\n❯ half a\n{RULE}{'─' * 13}\n", "half a"),  # it has a name
         (f"❯ work\n\n{RULE}\n❯ next\n{RULE}", "next"),  # the prompt before it, in the history
         (f"{RULE}\n❯ one\n\n  three\n{RULE}", "one\n\nthree"),
+        # the list of sessions, where a line would begin another one: measured, it is never empty
+        (
+            f"{RULE}\n❯ describe a task\n  for it\n{RULE}\n  enter to return",
+            "describe a task\nfor it",
+        ),
         ("❯ 1. Yes\n  2. No\n", None),  # a dialog
         (f"{RULE}\n Do you want to?\n ❯ 1. Yes\n", None),
         (f"{RULE}\n❯ cut off", None),

@@ -100,6 +100,10 @@ class Pane:
         (path,) = (self.folder / "claude" / "sessions").iterdir()
         self.record(self.folder / "claude", int(path.stem), "waiting")
 
+    def change(self, **fields: object) -> None:
+        (path,) = (self.folder / "claude" / "sessions").iterdir()
+        path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
     def read(self, name: str) -> str:
         path = self.folder / name
         return path.read_text() if path.exists() else ""
@@ -157,7 +161,9 @@ def test_half_typed_text_is_left_alone_and_the_story_says_so(pane):
     assert pane.bob.world.rules(sent) == ["message:", "attempt:tmux/input-in-use"]
 
 
-@pytest.mark.parametrize("why", ["dialog", "waiting", "turn", "watch", "foreground", "never"])
+@pytest.mark.parametrize(
+    "why", ["dialog", "waiting", "parked", "turn", "watch", "foreground", "never"]
+)
 def test_without_proof_that_it_is_idle_and_alone_no_key_is_pressed(pane, why):
     """A dialog, the host's record, an open turn, a watch that rings, another program in front."""
     bob = pane.bob
@@ -171,6 +177,8 @@ def test_without_proof_that_it_is_idle_and_alone_no_key_is_pressed(pane, why):
     pane.open("dialog" if why == "dialog" else "")
     if why == "waiting":
         pane.busy()
+    if why == "parked":
+        pane.change(parkedJobId="cdfd96d8")
     if why == "foreground":
         known = registry.load_session(bob.world.layout, bob.session)
         assert known is not None

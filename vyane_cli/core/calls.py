@@ -128,6 +128,10 @@ if TYPE_CHECKING:
             """Whether the host's record says that the session has turned idle since then."""
             ...
 
+        def shows_another(self, folder: str, pid: int) -> bool:
+            """Whether the host's record says that its terminal shows another session."""
+            ...
+
         def input_text(self, screen: str) -> str | None:
             """What stands in the input box of the interactive program; None: there is no box."""
             ...

@@ -252,6 +252,18 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
         return False
 
 
+def shows_another(folder: str, pid: int) -> bool:
+    """Whether the client's terminal shows its list of sessions, or another one out of it.
+
+    As measured: that one runs in a process of its own, and the record names it as `parkedJobId`.
+    """
+    try:
+        with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
+            return bool(quick_json.loads(file.read(65_536)).get("parkedJobId"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False
+
+
 def input_text(screen: str) -> str | None:
     """What stands in the input box, from the text of the screen; None when it shows no box.
 

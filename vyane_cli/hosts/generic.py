@@ -28,6 +28,11 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
     return False
 
 
+def shows_another(folder: str, pid: int) -> bool:
+    """Nor of what a terminal shows."""
+    return False
+
+
 def input_text(screen: str) -> None:
     """Nor a screen that is known."""
     return

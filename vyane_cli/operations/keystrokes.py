@@ -84,4 +84,5 @@ def _was_tried(entry: Entry) -> bool:
 def _is_idle(runtime: "Runtime", worker: Worker, session: "HostSession", host: "Host") -> bool:
     if look(runtime, worker).liveness is not Liveness.IDLE or session.process is None:
         return False
-    return host.says_idle(session.config_dir, session.process.pid, session.id, 0.0)
+    folder, pid = session.config_dir, session.process.pid
+    return host.says_idle(folder, pid, session.id, 0.0) and not host.shows_another(folder, pid)

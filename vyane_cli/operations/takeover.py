@@ -21,7 +21,7 @@ from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.nudge import nudge
 from vyane_cli.operations.once import Sent
 from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.terminals import read_screen, type_escape
+from vyane_cli.operations.terminals import read_screen, refused, type_escape
 from vyane_cli.store import inbox, registry
 from vyane_cli.store.waiting import Changes
 
@@ -118,8 +118,12 @@ def _save_input(runtime: "Runtime", session: "HostSession | None") -> str:
     """
     screen = read_screen(session)
     host = runtime.host(session.host) if session is not None else None
-    typed = (host.input_text(screen) if host is not None else None) or ""
-    if typed and session is not None:
+    if session is None or session.process is None or host is None:
+        return ""
+    if host.shows_another(session.config_dir, session.process.pid):
+        raise refused("its terminal shows another session")
+    typed = host.input_text(screen) or ""
+    if typed:
         diagnose(runtime, session, "input_saved", typed[:TYPED_MAX])
     return typed[:TYPED_MAX]
 

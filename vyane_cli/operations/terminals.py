@@ -45,25 +45,25 @@ class Pane(NamedTuple):
 def prove_pane(session: "HostSession | None") -> Pane:
     """The session's pane. RefusedError says what is missing; nothing was typed."""
     if session is None or len(session.terminal) != 2:
-        raise _refused("its session has no recorded tmux pane")
+        raise refused("its session has no recorded tmux pane")
     if session.process is None or processes.is_present(session.process) is not True:
-        raise _refused("its process cannot be proven to be there")
+        raise refused("its process cannot be proven to be there")
     pane = Pane(*session.terminal)
     answer = _tmux(pane, "display-message", "-p", "-t", pane.id, PANE).split()
     if len(answer) < 2 or not answer[0].isdecimal():
-        raise _refused(f"tmux knows no pane {pane.id} any more")
+        raise refused(f"tmux knows no pane {pane.id} any more")
     for name in answer[2:]:
-        raise _refused(f"pane {pane.id} {ELSEWHERE[name]}")
+        raise refused(f"pane {pane.id} {ELSEWHERE[name]}")
     pid = session.process.pid
     if int(answer[0]) not in (pid, *processes.ancestors(pid)):
-        raise _refused(f"pane {pane.id} runs another process now")
+        raise refused(f"pane {pane.id} runs another process now")
     device, foreground = processes.terminal_of(pid)
     try:
         same = bool(device) and os.stat(answer[1]).st_rdev == device
     except OSError:
         same = False
     if not same or not foreground:
-        raise _refused(f"something else is in the foreground of pane {pane.id}")
+        raise refused(f"something else is in the foreground of pane {pane.id}")
     return pane
 
 
@@ -129,11 +129,12 @@ def _tmux(pane: Pane, *words: str) -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
-        raise _refused(f"tmux does not answer for pane {pane.id}") from None
+        raise refused(f"tmux does not answer for pane {pane.id}") from None
     return done.stdout
 
 
-def _refused(reason: str) -> RefusedError:
+def refused(reason: str) -> RefusedError:
+    """Nothing is typed, for this reason."""
     return RefusedError(
         f"no Escape was typed: {reason}",
         slug="no_proof",
