@@ -74,8 +74,9 @@ def test_a_blocked_task_is_told_before_those_that_are_done(stage):
 
 
 def test_the_pages_are_written_although_the_notice_is_refused(stage):
-    """Content first: what is not told stands there to be read."""
+    """Content first: what is not told, and what the goal still needs, stands there to be read."""
     stage.add("one")
+    stage.ask_for("tests")
     stage.main.prompt()
     stage.report("T1", "blocked", reason="no key")
     stage.main.call("Notification-idle_prompt", rewake=True, prompt_id="of an earlier turn")
@@ -84,6 +85,8 @@ def test_the_pages_are_written_although_the_notice_is_refused(stage):
     assert not stage.told()
     assert rule(stage) == Gate.TARGET_BUSY
     assert "T1 (blocked): one — no key" in page(stage, "TO_MAIN.md")
+    assert "Goal: open — ship it\n" in page(stage, "TO_MAIN.md")
+    assert "- goal: 0 of 1 acceptances passed; left: tests\n" in page(stage, "TO_MAIN.md")
     assert [one["id"] for one in json.loads(page(stage, "blocked.json"))["blocked"]] == ["T1"]
 
 

@@ -20,8 +20,12 @@ def to_main(books: Books, judgement: Judgement, waiting: Sequence[Item]) -> str:
 
     Without a time of its own, so that it changes only when something did.
     """
-    lines = [f"# {books.project}", "", f"Goal: {judgement.state}", ""]
-    lines += [f"- {one.source}: {one.detail}" for one in judgement.evidence]
+    title = " ".join(books.goal.title.split()) if books.goal is not None else ""
+    goal = f"Goal: {judgement.state}" + (f" — {title}" if title else "")
+    lines = [f"# {books.project}", "", goal, ""]
+    for one in judgement.evidence:
+        left = f"; left: {', '.join(one.items)}" if one.items else ""
+        lines.append(" ".join(f"- {one.source}: {one.detail}{left}".split()))
     if books.ledger is None:
         return "\n".join(lines) + "\n"
     untold = [item.task for item in waiting if item.task is not None]
