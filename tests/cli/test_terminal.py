@@ -74,6 +74,17 @@ def test_a_long_name_gives_way_and_the_id_does_not(home):
     assert max(map(len, lines)) <= 80
 
 
+def test_a_narrow_list_of_workers_folds_no_heading(home, tmp_path):
+    short = tmp_path / "short"
+    assert vyane(short, "workers", "register", "web-main", "--cwd", "/").status == 0
+    assert vyane(short, "takeover", "web-main", "wait", "--timeout", "0.1s",
+                 "--from-kind", "human").status == 0  # fmt: skip
+    lines = seen(short, "workers")
+
+    assert lines[0].split()[-1] == "folder"
+    assert "taken over" in lines[1]
+
+
 def test_a_narrow_inbox_shows_the_end_of_an_id_which_any_command_takes(home):
     assert vyane(home, "send", LONG, "please look at the tax rules").status == 0
     lines = seen(home, "inbox", LONG)

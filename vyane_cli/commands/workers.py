@@ -41,15 +41,16 @@ def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
         screen.say("no workers yet: a session registers itself when it starts", "dim")
         screen.say("`vyane hooks install` sets that up; `vyane doctor` checks it", "dim")
         return
+    sign = "sign" if screen.narrow else "last sign"
     screen.table(
-        ("name", "id", "does", "mail", "last sign", "reached by", "folder"),
+        ("name", "id", "does", "mail", sign, "reached by", "folder"),
         [
             (
                 row["name"],
                 row["id"],
                 _does(row),
                 row["pending"] or "",
-                ago(row["last_heartbeat"]),
+                ago(row["last_heartbeat"]).removesuffix(" ago" if screen.narrow else ""),
                 " ".join(row["transports"]) or "—",
                 shorten(row["cwd"]),
             )
