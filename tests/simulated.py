@@ -105,6 +105,10 @@ class World(Runtime):
         return [record for _, record in timeline.read(self.layout.timeline(logical))]
 
 
+HOST_LIFE_S = "86400"
+"""Longer than any run: what a session was shown whose process has ended comes again."""
+
+
 @dataclass
 class Seen:
     """What came of one hook call in this process."""
@@ -323,7 +327,7 @@ def machine(folder: Path | None = None) -> Iterator[Callable[..., Host]]:
         project.mkdir()
 
         def host(**more: Any) -> Host:
-            process = subprocess.Popen(["sleep", "600"])
+            process = subprocess.Popen(["sleep", HOST_LIFE_S])
             stack.callback(process.wait)
             stack.callback(process.kill)
             return Host(world, process, **{"cwd": str(project), **more})
