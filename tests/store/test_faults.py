@@ -13,7 +13,7 @@ from tests.simulated import HUMAN, Host, machine
 from tests.store.faults import Outcome, failing_at, stopped_at
 from vyane_cli.errors import DurabilityUnknownError, VyaneError
 from vyane_cli.hosts import claude_code
-from vyane_cli.operations.register import rename_worker
+from vyane_cli.operations.rename import rename_worker
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.tick import spool_call
 from vyane_cli.operations.timelines.delete import delete_timeline

@@ -8,7 +8,8 @@ import typer
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.workers import FINAL, WorkerStatus
 from vyane_cli.operations.liveness import describe_worker, list_workers
-from vyane_cli.operations.register import register_worker, rename_worker
+from vyane_cli.operations.register import register_worker
+from vyane_cli.operations.rename import rename_worker
 from vyane_cli.render.human import Screen, ago, safe
 
 app = typer.Typer(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.values import NamedTuple, StrEnum
-from vyane_cli.errors import ConflictError, NotFoundError
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,6 +158,19 @@ RESERVED_BEGINNINGS = ("-", "vs-", "w-", "channel:")
 def is_reserved(name: str) -> bool:
     """Whether such a name is an address of another kind: the worker could not be reached by it."""
     return name.casefold() in RESERVED_NAMES or name.startswith(RESERVED_BEGINNINGS)
+
+
+def check_name(name: str) -> str:
+    """A display name: printable, one line, no address of another kind."""
+    if not name.strip() or name != name.strip() or not name.isprintable():
+        raise InvalidInputError("name", name, "a name: printable, without spaces around it")
+    if len(name) > NAME_MAX:
+        raise InvalidInputError("name", name, f"at most {NAME_MAX} characters")
+    if is_reserved(name):
+        raise InvalidInputError("name", name, "free: it reads like an address of another kind")
+    if "\\" in name or ".." in name:
+        raise InvalidInputError("name", name, "a name: without backslash and `..`")
+    return name
 
 
 def readable_name(folder: str, branch: str) -> str:

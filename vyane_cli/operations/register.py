@@ -6,11 +6,9 @@ from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.ids import is_safe_id, logical_session_id, worker_id
 from vyane_cli.core.sessions import HostSession, LogicalSession
 from vyane_cli.core.workers import (
-    NAME_MAX,
     Worker,
     WorkerStatus,
-    find_worker,
-    is_reserved,
+    check_name,
     readable_name,
     unique_name,
 )
@@ -355,53 +353,6 @@ def _next_generation(
     )
     session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
     return session._replace(generation_at=now)
-
-
-def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
-    """Give a worker another name. Mail goes by id, so none of it is affected.
-
-    An agent names itself and its children: by another's name mail would go to somebody else.
-    """
-    from vyane_cli.operations.identity import require_person, whoami
-
-    check_name(name)
-    speaker = whoami(runtime)
-    layout = runtime.layout
-    with runtime.held((Kind.REGISTRY, "")):
-        workers = registry.Registry(layout)
-        worker = find_worker(who, workers.listing())
-        if speaker.id not in (worker.id, worker.parent_worker_id):
-            require_person(runtime, speaker, "rename a worker that is not its own")
-        taken = {w.name.casefold(): w for w in workers.listing() if w.id != worker.id}
-        if name.casefold() in taken:
-            other = taken[name.casefold()]
-            raise ConflictError(f"{name} is the name of {other.id}", hint="choose another name")
-        session_id = registry.read_current(layout, worker.id)
-        session = registry.load_session(layout, session_id) if session_id else None
-        logical = worker.logical_session_id
-        conversation = registry.load_logical_session(layout, logical) if logical else None
-        with files.before_commit():
-            if session is not None:
-                registry.save_session(layout, session._replace(name=name))
-            if conversation is not None and conversation.worker == worker.id:
-                registry.save_logical_session(layout, conversation._replace(display_name=name))
-        renamed = worker._replace(name=name)
-        workers.put(renamed)
-        workers.save()
-    return renamed
-
-
-def check_name(name: str) -> str:
-    """A display name: printable, one line, no address of another kind."""
-    if not name.strip() or name != name.strip() or not name.isprintable():
-        raise InvalidInputError("name", name, "a name: printable, without spaces around it")
-    if len(name) > NAME_MAX:
-        raise InvalidInputError("name", name, f"at most {NAME_MAX} characters")
-    if is_reserved(name):
-        raise InvalidInputError("name", name, "free: it reads like an address of another kind")
-    if "\\" in name or ".." in name:
-        raise InvalidInputError("name", name, "a name: without backslash and `..`")
-    return name
 
 
 def folder_and_branch(cwd: str) -> tuple[str, str]:

@@ -13,14 +13,13 @@ from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.runtimes import ChildRuntime, child_environment, find_runtime
 from vyane_cli.core.spawning import Order, SpawnPlan, check_order
-from vyane_cli.core.workers import Worker, find_worker
+from vyane_cli.core.workers import Worker, check_name, find_worker
 from vyane_cli.errors import InvalidInputError, StorageError, VyaneError
 from vyane_cli.operations.children.link import link_child
 from vyane_cli.operations.children.panes import check_place, open_pane
 from vyane_cli.operations.children.worktrees import drop_worktree, make_worktree, plan_worktree
 from vyane_cli.operations.diagnose import note_in_timeline
 from vyane_cli.operations.identity import require_person, whoami
-from vyane_cli.operations.register import check_name
 from vyane_cli.operations.starting import start_launcher
 from vyane_cli.store import registry
 
