@@ -98,7 +98,7 @@ def mistreated(dice: random.Random, path: Path) -> str:
         return "it is gone"
     if way == 2:
         path.unlink()
-        path.symlink_to("/no/such/file")
+        path.symlink_to(path.parent / "no-such-folder" / "file")
         return "a link to nothing is in its place"
     if way == 3:
         path.unlink()
