@@ -39,7 +39,7 @@ format: venv  ## put imports and layout in order
 	$(BIN)/ruff format .
 
 e2e: venv  ## the real client against a scripted model, offline (installs the client when missing)
-	@tools=$$(scripts/install-test-tools) && eval "$$tools" && $(BIN)/pytest -q tests/e2e $(ARGS)
+	@tools=$$(scripts/install-test-tools) && eval "$$tools" && $(BIN)/pytest -q -n 2 tests/e2e $(ARGS)
 
 bench: venv  ## the figures, as ratios in one run
 	@$(BIN)/python -m benchmarks $(ARGS)
