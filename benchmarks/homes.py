@@ -38,7 +38,7 @@ TRANSCRIPT_LINES = 800
 
 
 class Home:
-    """A temporary state root, a user's HOME beside it, and a process that stands for the client."""
+    """A temporary state root, a user's HOME beside it, and a stand-in for each session's client."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root, self.user = folder, folder / "vyane", folder / "user"
@@ -46,7 +46,7 @@ class Home:
         self.project = self.user / "project"
         for made in (self.client_config / "sessions", self.project):
             made.mkdir(parents=True)
-        self.client = subprocess.Popen(["sleep", "86400"], start_new_session=True)
+        self.clients: list[subprocess.Popen[bytes]] = []
         self.runtime = Runtime(str(self.root), environ=self.user_environ())
         initialise(self.runtime)
         self.guard = self._install()
@@ -54,9 +54,10 @@ class Home:
         self.transcript.write_text(_transcript())
 
     def close(self) -> None:
-        """End the stand-in for the client and remove the folder."""
-        self.client.kill()
-        self.client.wait()
+        """End the stand-ins for the client and remove the folder."""
+        for client in self.clients:
+            client.kill()
+            client.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def user_environ(self) -> dict[str, str]:
@@ -73,7 +74,6 @@ class Home:
         return {
             **self.user_environ(),
             "CLAUDE_PROJECT_DIR": str(self.project),
-            "CLAUDE_PID": str(self.client.pid),
             "CLAUDE_CODE_SESSION_ATTENDED": "1",
         }
 
@@ -162,6 +162,11 @@ class Home:
 
     # --- sessions ---
 
+    def client(self) -> int:
+        """A process that stands for one session's client: each carries one; its pid."""
+        self.clients.append(subprocess.Popen(["sleep", "86400"], start_new_session=True))
+        return self.clients[-1].pid
+
     def session(self) -> "Session":
         """A session whose start the guard has reported, in the middle of its first turn."""
         opened = Session(self, str(uuid.uuid4()))
@@ -189,22 +194,23 @@ class Session:
 
     def __init__(self, home: Home, session_id: str) -> None:
         self.home, self.id, self.worker, self.logical = home, session_id, "", ""
-        self.prompt = ""
+        self.prompt, self.pid = "", home.client()
         self.folder = home.user / "payloads" / session_id
         self.folder.mkdir(parents=True)
         record = {
-            "pid": home.client.pid,
+            "pid": self.pid,
             "sessionId": session_id,
             "status": "busy",
             "statusUpdatedAt": int(time.time() * 1000),
         }
-        live = home.client_config / "sessions" / f"{home.client.pid}.json"
+        live = home.client_config / "sessions" / f"{self.pid}.json"
         live.write_text(json.dumps(record))
 
     @property
     def env(self) -> dict[str, str]:
         """The environment of this session's hooks."""
-        return {**self.home.environ(), "CLAUDE_CODE_SESSION_ID": self.id}
+        own = {"CLAUDE_PID": str(self.pid), "CLAUDE_CODE_SESSION_ID": self.id}
+        return {**self.home.environ(), **own}
 
     def payload(self, event: str, **fields: Any) -> str:
         """The payload of an event, as a file."""
