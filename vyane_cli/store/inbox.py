@@ -188,9 +188,9 @@ class Inbox:
         self.writer.append(records, durable=durable)
 
     def _head(self, head: Head) -> Head:
-        """`head` with the offset of the oldest unsettled message: this record's if there is none.
+        """`head` with the offset of the oldest unsettled message.
 
-        Beginning at a settled record is harmless, so the record itself stands for the end.
+        Of what is appended now if there is none: to begin at a settled record is harmless.
         """
         offsets = [e.offset for e in self.entries.values() if not e.settled]
         return head._replace(open=min(offsets, default=self.writer.end))
