@@ -497,14 +497,18 @@ def end(one, worker: str, status: WorkerStatus) -> None:
 # ------------------------------------------------------------------ reply, relay
 
 
-def test_a_reply_goes_to_the_sender_in_the_chain(host):
-    """`reply` sets the parent, which must exist."""
+def asked(host):
+    """Two sessions, and the id of a question of the first to the second."""
     one, other = host(), host(cwd="/tmp/other")
     one.start()
     other.start()
-    mail = json.loads(
-        vyane(one.home, "--json", "send", "other", "question", environ=one.environ()).out
-    )["id"]
+    ran = vyane(one.home, "--json", "send", "other", "question", environ=one.environ())
+    return one, other, json.loads(ran.out)["id"]
+
+
+def test_a_reply_goes_to_the_sender_in_the_chain(host):
+    """`reply` sets the parent, which must exist."""
+    one, other, mail = asked(host)
     ran = vyane(one.home, "--json", "reply", mail, "answer", environ=other.environ())
     assert ran.status == 0, ran.err
     (entry,) = one.world.inbox(one.worker).mailbox.entries
@@ -593,12 +597,7 @@ def test_an_answer_is_waited_for_from_one_other_worker(host, one, run, monkeypat
 
 def test_a_reply_to_ones_own_message_is_refused_and_says_how_to_add_to_it(host):
     """It would come to the writer, and whom it was meant for would never see it."""
-    one, other = host(), host(cwd="/tmp/other")
-    one.start()
-    other.start()
-    mail = json.loads(
-        vyane(one.home, "--json", "send", "other", "question", environ=one.environ()).out
-    )["id"]
+    one, _, mail = asked(host)
     ran = vyane(one.home, "--json", "reply", mail, "I mean", environ=one.environ())
     words = ("send", "other", "I mean", "--reply-to", mail)
 
