@@ -368,9 +368,14 @@ def ticking(lab: Lab) -> Case:
 
 
 CHANGING = re.compile(
-    r"\b\d{9,}(\.\d+)?\b|[0-9A-HJKMNP-TV-Z]{26}|(w|vs|b|g)-[0-9a-f]+|[0-9a-f]{8,}|(?<=n\": )\d+"
+    r'(?<=_ms":)\d+|(?<=_ms": )\d+|(?<="start":)\d+|(?<="start": )\d+|(?<="host":\[)[\d,]+'
+    r"|\b\d{9,}(\.\d+)?\b|[0-9A-HJKMNP-TV-Z]{26}|(w|vs|b|g)-[0-9a-f]+|[0-9a-f]{8,}"
+    r"|(?<=n\": )\d+"
 )
-"""What differs from run to run: times, ids, digests, revisions."""
+"""
+What differs from run to run: times, ids, digests, revisions. Times since the boot go by their
+key, because a machine that was just started has short ones.
+"""
 
 
 def shape(lab: Lab, *globs: str) -> Seen:

@@ -1,12 +1,24 @@
 """The table of acts is whole: every command that writes is in it, and what only reads, does."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 
-from tests.reliability.acts import ACTS, ELSEWHERE, READS, Case, Lab, files, lab, preload, run_here
+from tests.reliability.acts import (
+    ACTS,
+    CHANGING,
+    ELSEWHERE,
+    READS,
+    Case,
+    Lab,
+    files,
+    lab,
+    preload,
+    run_here,
+)
 from tests.store.faults import Say, stopped_at
 from vyane_cli import app
 
@@ -31,6 +43,19 @@ def test_every_command_is_in_a_table() -> None:
     assert there - known == set(), "these need a row in tests/reliability/acts.py"
     assert known - there == set(), "these are no commands any more"
     assert not {name.split(" (")[0] for name in ACTS} & set(READS)
+
+
+@pytest.mark.parametrize("age_ms", [900, 80_000, 9_900_000, 99_000_000, 8_640_000_000])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["journal", "document"])
+def test_what_two_runs_left_is_compared_without_the_age_of_the_machine(age_ms, separators):
+    """A record that a machine wrote just after its start has fewer digits, and is the same."""
+
+    def shown(boot_ms: int) -> str:
+        process = {"pid": 19367, "start": boot_ms // 10}
+        record = {"op": "claim", "at": 1_764_000_000_000, "boot_ms": boot_ms, "by": process}
+        return CHANGING.sub("#", json.dumps({**record, "again_ms": boot_ms}, separators=separators))
+
+    assert shown(age_ms) == shown(123_456_789_012)
 
 
 @pytest.fixture(scope="module")
