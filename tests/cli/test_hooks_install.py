@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import vyane
-from vyane_cli.errors import InvalidInputError, StorageError
+from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations import guard as guards
 from vyane_cli.operations import hooks
@@ -100,6 +100,101 @@ def test_uninstall_gives_back_the_bytes_and_leaves_the_guard(runtime, settings) 
     assert change.events == ()
     assert settings.read_text() == TEXT
     assert Path(runtime.layout.guard).exists()
+
+
+def record(runtime) -> dict:
+    return json.loads(Path(runtime.layout.installed).read_text())["settings"]
+
+
+def test_what_is_made_in_each_settings_file_is_recorded_until_it_is_out_again(
+    runtime, settings, tmp_path
+) -> None:
+    project = written("{ }", tmp_path / "project" / ".claude" / "settings.json")
+    written(TEXT, settings)
+    install(runtime, settings)
+    install(runtime, project, allow=True)
+
+    assert record(runtime)[str(settings)] == {
+        "hooks": "",
+        **dict.fromkeys(f"hooks.{row.event}" for row in claude_settings.TABLE),
+    }
+    assert record(runtime)[str(project)][""] == " "
+
+    uninstall(runtime, settings)
+    assert list(record(runtime)) == [str(project)]
+    uninstall(runtime, project)
+    assert set(record(runtime)[str(project)]) == {"", "permissions", "permissions.allow"}
+    uninstall(runtime, project, disallow=True)
+    assert record(runtime) == {}
+    assert project.read_text() == "{ }"
+
+
+@pytest.mark.parametrize("verb", [install, uninstall])
+def test_a_crash_at_any_step_leaves_bytes_that_can_be_given_back(
+    verb, tmp_path, monkeypatch
+) -> None:
+    class Crash(BaseException):
+        pass
+
+    for steps in range(1000):
+        runtime = Runtime(str(tmp_path / str(steps) / "vyane"))
+        path = written(TEXT, tmp_path / str(steps) / "settings.json")
+        if verb is uninstall:
+            install(runtime, path)
+        left = iter(range(steps))
+
+        def step(_name, _path, left=left):
+            if next(left, None) is None:
+                raise Crash
+
+        monkeypatch.setattr(files, "step", step)
+        try:
+            verb(runtime, path)
+        except Crash:
+            done = False
+        else:
+            done = True
+        monkeypatch.setattr(files, "step", lambda _name, _path: None)
+        if verb is install and steps % 2:
+            install(runtime, path)
+        uninstall(runtime, path)
+
+        assert path.read_text() == TEXT
+        if done:
+            break
+    assert done
+
+
+def test_entries_of_a_version_without_a_record_come_out_and_leave_nothing(
+    runtime, settings
+) -> None:
+    """That version had marked in white space that `hooks` was there; the mark is not read."""
+    guard = runtime.layout.guard
+    handler = json.dumps({"type": "command", "command": guard, "args": ["Stop"]})
+    groups = f'[\n      {{"hooks": [{handler}]}}\n    ]'
+    old = f'{{\n  "model": "x",\n  "hooks": {{\n    "Stop": {groups}}}\n}}\n'
+    for upgraded in (False, True):
+        written(old, settings)
+        if upgraded:
+            install(runtime, settings)
+        uninstall(runtime, settings)
+
+        assert settings.read_text() == '{\n  "model": "x"\n}\n'
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"v": 1, "settings": {"PATH": {"hooks": "rm"}}}'])
+def test_a_damaged_record_stops_an_install_and_no_uninstall(runtime, settings, text) -> None:
+    written(TEXT, settings)
+    install(runtime, settings)
+    damaged = text.replace("PATH", str(settings))
+    Path(runtime.layout.installed).write_text(damaged)
+    uninstall(runtime, settings)
+
+    assert json.loads(settings.read_text()) == {"model": "x"}
+    assert Path(runtime.layout.installed).read_text() == damaged
+    with pytest.raises(CorruptStateError, match=r"installed\.json"):
+        install(runtime, settings)
+    assert json.loads(settings.read_text()) == {"model": "x"}
 
 
 def test_uninstall_of_a_file_that_is_not_there_makes_none(runtime, settings) -> None:
@@ -219,10 +314,10 @@ def test_what_the_host_wrote_in_between_is_not_lost(runtime, settings, monkeypat
     written(TEXT, settings)
     real, writes = claude_settings.add, ["", "", '{"model": "theirs"}']
 
-    def add(text, wanted, path):
+    def add(text, wanted, path, known):
         if writes and (theirs := writes.pop(0)):
             settings.write_text(theirs)
-        return real(text, wanted, path)
+        return real(text, wanted, path, known)
 
     monkeypatch.setattr(claude_settings, "add", add)
     writes.pop(0)

@@ -29,8 +29,17 @@ def install(text: str) -> str:
     return settings.add(text, WANTED)
 
 
-def uninstall(text: str) -> str:
-    return settings.remove(text, ours)
+def uninstall(text: str, known=None) -> str:
+    return settings.remove(text, ours, known=known)
+
+
+def disallow(text: str, known=None) -> str:
+    return settings.disallow(text, known=known)
+
+
+def recorded(before: str, after: str, known=None):
+    """What an install or uninstall leaves in the record."""
+    return settings.stood(before, after, known or {})
 
 
 def without_ours(hooks):
@@ -143,16 +152,50 @@ def test_install_twice_is_install_once(text) -> None:
     assert install(once) == once
 
 
-@given(usual_texts)
-def test_uninstall_gives_back_the_same_bytes_in_a_usual_layout(text) -> None:
-    assert uninstall(install(text)) == text
-    assert settings.disallow(settings.allow(text)) == text
+@given(texts(documents) | usual_texts, st.booleans())
+def test_uninstall_gives_back_the_same_bytes(text, rule_first) -> None:
+    """Whatever the layout, and in whichever order the entries and the rule come out again."""
+    entered = install(text)
+    known = recorded(text, entered)
+    now = settings.allow(entered)
+    known = {**known, **recorded(entered, now, known)}
+    for take_out in (disallow, uninstall) if rule_first else (uninstall, disallow):
+        before, now = now, take_out(now, known)
+        known = recorded(before, now, known)
+
+    assert now == text
+    assert known == {}
+
+
+@given(texts(documents) | usual_texts)
+def test_an_upgrade_in_between_changes_nothing_of_that(text) -> None:
+    """An older vyane had fewer events, and other words in its entries."""
+    older = [one._replace(handler={**one.handler, "timeout": 1}) for one in WANTED[2:]]
+    first = settings.add(text, older)
+    known = recorded(text, first)
+    second = settings.add(first, WANTED, known=known)
+    known = {**known, **recorded(first, second, known)}
+
+    assert uninstall(second, known) == text
 
 
 @given(texts(documents))
-def test_uninstall_gives_back_the_same_value_in_any_layout(text) -> None:
-    assert json.loads(uninstall(install(text))) == json.loads(text)
-    assert json.loads(settings.disallow(settings.allow(text))) == json.loads(text)
+def test_uninstall_without_a_record_loses_nothing_but_what_is_empty(text) -> None:
+    """As of an installation by a version that kept none."""
+    assert bare(uninstall(install(text))) == bare(text)
+    assert bare(settings.disallow(settings.allow(text))) == bare(text)
+
+
+def bare(text: str):
+    """The document without the containers that say nothing to the host when they are empty."""
+    value = json.loads(text)
+    if "hooks" in value:
+        kept = {event: groups for event, groups in value["hooks"].items() if groups}
+        value["hooks"] = kept
+    permissions = value.get("permissions", {})
+    if not permissions.get("allow", True):
+        del permissions["allow"]
+    return {k: v for k, v in value.items() if v or k not in ("hooks", "permissions")}
 
 
 @given(texts(documents) | usual_texts)
@@ -219,8 +262,9 @@ def test_odd_files_come_back_byte_for_byte(text) -> None:
 
     assert len(settings.find(installed)) == len(WANTED)
     assert settings.allows(installed)
-    assert uninstall(settings.disallow(installed)) == text
-    assert settings.disallow(uninstall(installed)) == text
+    known = recorded(text, installed)
+    assert uninstall(disallow(installed, known), known) == text
+    assert disallow(uninstall(installed, known), known) == text
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\r\n", "\ufeff", "\ufeff\n"])
@@ -252,13 +296,29 @@ def test_a_file_on_one_line_stays_on_one_line() -> None:
     assert "\n" not in install('{"a": 1, "hooks": {}}')
 
 
-def test_a_container_that_was_there_empty_outlives_a_removal_and_one_that_was_made_does_not() -> (
-    None
-):
-    was_there = '{\n  "hooks": {\n    "Stop": []\n  }\n}\n'
+@pytest.mark.parametrize(
+    "text, left",
+    [
+        ('{\n  "a": 1\n}\n', '{\n  "a": 1\n}\n'),
+        ('{"hooks": {}}', "{}"),
+        ('{"hooks": {"Stop": []}, "a": 1}', '{"a": 1}'),
+        ('{"hooks": {"Stop": [], "Mine": []}}', '{"hooks": {"Mine": []}}'),
+    ],
+)
+def test_without_a_record_each_container_that_becomes_empty_goes(text, left) -> None:
+    """Nobody can tell who made it, and an empty one says nothing to the host."""
+    assert uninstall(install(text)) == left
 
-    assert uninstall(install(was_there)) == was_there
-    assert uninstall(install('{\n  "a": 1\n}\n')) == '{\n  "a": 1\n}\n'
+
+def test_a_container_that_others_have_emptied_since_is_left_to_them() -> None:
+    theirs = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}'
+    installed = install(theirs)
+    value = json.loads(installed)
+    del value["hooks"]["Stop"][0]
+
+    left = uninstall(json.dumps(value), recorded(theirs, installed))
+
+    assert json.loads(left) == {"hooks": {"Stop": []}}
 
 
 def test_a_file_that_the_host_has_printed_anew_loses_the_entries_and_their_containers() -> None:

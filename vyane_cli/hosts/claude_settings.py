@@ -1,15 +1,18 @@
 """vyane's entries in a settings file of Claude Code: text → text, nothing else is disturbed.
 
 The file is the user's, so every byte outside these entries stays as it is (`json_text`). What
-`add` has put in, `remove` takes out again, with the lists and objects that `add` had to make.
+`add` has put in, `remove` takes out again, with the lists and objects that `add` had to make: the
+caller records what stood there before (`stood`), and hands the record in.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from vyane_cli.hosts import json_text
 from vyane_cli.hosts.json_text import (
     Chain,
     Node,
+    Stood,
     append,
     delete,
     effective,
@@ -132,7 +135,28 @@ def plugins(text: str, path: str = "settings.json") -> tuple[str, ...]:
 # --- editing -----------------------------------------------------------------------------
 
 
-def add(text: str, wanted: Sequence[Entry], path: str = "settings.json") -> str:
+def stood(before: str, after: str, known: Stood, path: str = "settings.json") -> Stood:
+    """Return what stood where an edit made or filled containers, from the text before and after it.
+
+    What was known of containers that held something before and still do stays known.
+    """
+    was = json_text.containers(before, ("hooks", "permissions"), path)
+    now = json_text.containers(after, ("hooks", "permissions"), path)
+    found = {}
+    for name in (name for name, held in now.items() if held is None):
+        if name not in was or was[name] is not None:
+            found[name] = was.get(name)
+        elif name in known:
+            found[name] = known[name]
+    return found
+
+
+def add(
+    text: str,
+    wanted: Sequence[Entry],
+    path: str = "settings.json",
+    known: Stood | None = None,
+) -> str:
     """`text` with these entries in force, each once; unchanged when they are.
 
     An entry of the same command that is not among them (an older one) goes; other roots' stay.
@@ -148,7 +172,7 @@ def add(text: str, wanted: Sequence[Entry], path: str = "settings.json") -> str:
     def is_old(event: str, handler: Mapping[str, Any]) -> bool:
         return handler.get("command") in commands and event not in settled
 
-    text = _cut(text, path, is_old)
+    text = _cut(text, path, is_old, known)
     for event in events:
         if event not in settled:
             for group in groups_of(_of(wanted, event)):
@@ -157,10 +181,13 @@ def add(text: str, wanted: Sequence[Entry], path: str = "settings.json") -> str:
 
 
 def remove(
-    text: str, is_ours: Callable[[Mapping[str, Any]], bool], path: str = "settings.json"
+    text: str,
+    is_ours: Callable[[Mapping[str, Any]], bool],
+    path: str = "settings.json",
+    known: Stood | None = None,
 ) -> str:
     """`text` without the handlers that are ours, and without what `add` had made around them."""
-    return _cut(text, path, lambda _event, handler: is_ours(handler))
+    return _cut(text, path, lambda _event, handler: is_ours(handler), known)
 
 
 def allow(text: str, path: str = "settings.json") -> str:
@@ -169,7 +196,7 @@ def allow(text: str, path: str = "settings.json") -> str:
     return text if allows(text, path) else append(text, ("permissions", "allow"), RULE, path)
 
 
-def disallow(text: str, path: str = "settings.json") -> str:
+def disallow(text: str, path: str = "settings.json", known: Stood | None = None) -> str:
     """`text` without the permission rule."""
     while allows(text, path):
         node = scan(text, path)
@@ -179,7 +206,7 @@ def disallow(text: str, path: str = "settings.json") -> str:
             chain.append((node, index))
             node = node.items[index]
         rules = [rule.value(text) for rule in node.items]
-        text = delete(text, [*chain, (node, rules.index(RULE))])
+        text = delete(text, [*chain, (node, rules.index(RULE))], known)
     return text
 
 
@@ -192,12 +219,14 @@ def _agree(found: list[Entry], wanted: list[Entry]) -> bool:
     return len(found) == len(wanted) and all(found.count(o) == wanted.count(o) for o in wanted)
 
 
-def _cut(text: str, path: str, ours: Callable[[str, Mapping[str, Any]], bool]) -> str:
+def _cut(
+    text: str, path: str, ours: Callable[[str, Mapping[str, Any]], bool], known: Stood | None
+) -> str:
     hooks = effective(scan(text, path), "hooks")
     if hooks is not None and hooks.kind != "{":
         raise refused(text, hooks.start, path, "an object, as hooks must be")
     while (chain := _first(text, path, ours)) is not None:
-        text = delete(text, chain)
+        text = delete(text, chain, known)
     return text
 
 

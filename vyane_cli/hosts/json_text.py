@@ -1,12 +1,14 @@
 """Edits of a JSON text that leave every other byte as it is.
 
-`scan` finds where each value stands; `append` and `delete` insert and cut there. Strict JSON
-(RFC 8259); of a name that occurs twice the last one counts. No library on PyPI with users does
-this for strict JSON (2026-11); the stdlib's decoder gives no places.
+`scan` finds where each value stands; `append` and `delete` insert and cut there. What an `append`
+makes or fills is seen by `containers` before and after it, so that a `delete` can undo it. Strict
+JSON (RFC 8259); of a name that occurs twice the last one counts. No library on PyPI with users
+does this for strict JSON (2026-11); the stdlib's decoder gives no places.
 """
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -170,10 +172,18 @@ Chain: TypeAlias = list[tuple[Node, int]]
 """From the root down: a container, and which of its items is meant."""
 
 
-def delete(text: str, chain: Chain) -> str:
+Stood: TypeAlias = Mapping[str, str | None]
+"""What stood where containers are that an `append` made or filled, by their names with dots.
+
+The white space inside an empty one; None where there was no container. The root is "".
+"""
+
+
+def delete(text: str, chain: Chain, stood: Stood | None) -> str:
     """Cut the item at the end of the chain, and each container that this empties.
 
-    Except one that `append` found empty: that one is empty again. Never the root.
+    Except one that is not known to be made by an `append`: that one stays, as empty as it was.
+    Without a record (None) each emptied container goes. Never the root.
     """
     *above, (container, index) = chain
     starts, items = container.starts, container.items
@@ -181,31 +191,33 @@ def delete(text: str, chain: Chain) -> str:
         if index == 0:
             return text[: starts[0]] + text[starts[1] :]
         return text[: items[index - 1].end] + text[items[index].end :]
-    leading = text[container.start + 1 : starts[0]]
-    trailing = text[items[0].end : container.end - 1]
-    usual = _is_usual(leading, trailing)
-    if usual and above:
-        return delete(text, above)
-    within = "" if usual or _was_bare(leading, trailing) else leading
-    return text[: container.start + 1] + within + text[container.end - 1 :]
+    path = (node.names[at] if node.names else str(at) for node, at in above)
+    held = "" if stood is None else stood.get(".".join(path), "")
+    if above and (stood is None or held is None or len(above) > NAMED):
+        return delete(text, above, stood)
+    return text[: container.start + 1] + (held or "") + text[container.end - 1 :]
 
 
-def _is_usual(leading: str, trailing: str) -> bool:
-    """Whether a container is laid out as `append` lays out one that was missing.
+NAMED = 2
+"""How many names lead to the deepest container that `append` fills; deeper ones go when empty."""
 
-    An empty one that was there gets another layout (`_fill`), and so outlives a removal.
+
+def containers(text: str, names: tuple[str, ...], path: str) -> dict[str, str | None]:
+    """The root, its containers of these names and those inside, by their names with dots.
+
+    Return for each the white space inside when it is empty, None when something is in it.
     """
-    return leading == trailing == "" or (
-        leading.startswith(("\n", "\r\n"))
-        and trailing.startswith(("\n", "\r\n"))
-        and leading != trailing
-        and leading.startswith(trailing)
-    )
-
-
-def _was_bare(leading: str, trailing: str) -> bool:
-    """Whether a container was `{}` or `[]` before its items came, each on a line of its own."""
-    return "\n" in leading and not trailing
+    root = scan(text, path)
+    found = {"": root}
+    for name, node in members(root).items():
+        if name in names:
+            found[name] = node
+            found.update((f"{name}.{inner}", one) for inner, one in members(node).items())
+    return {
+        name: None if node.items else text[node.start + 1 : node.end - 1]
+        for name, node in found.items()
+        if node.kind in ("{", "[")
+    }
 
 
 # --- inserting -----------------------------------------------------------------------------
@@ -312,26 +324,10 @@ def _item_indent(text: str, node: Node, index: int) -> str | None:
 def _fill(
     text: str, node: Node, prefix: str, value: object, style: Style, indent: str | None
 ) -> str:
-    """Put the first item into an empty container that is there.
-
-    What comes after the item is chosen so that the layout is not usual: by that `delete` knows
-    that the container was there, and which white space it held. `{}` alone in a file is laid out
-    as usual.
-    """
-    leading = text[node.start + 1 : node.end - 1]
+    """Put the first item into an empty container that is there, after its white space."""
+    held = text[node.start + 1 : node.end - 1]
     closing = "" if indent is None else style.newline + indent
-    if leading:
-        closing = next(
-            one
-            for one in (closing, "", " ")
-            if not _is_usual(leading, one) and not _was_bare(leading, one)
-        )
-    elif indent is None:
-        closing = " "
-    else:
-        leading = closing + style.unit
-        if text[: node.start].strip("\ufeff \t\r\n"):
-            closing = ""
+    leading = held or (closing + style.unit if closing else "")
     own = _indent(leading)
     if own is None:
         own = style.deeper(indent)

@@ -2,7 +2,8 @@
 
 The entries are written by the host's own module (`hosts/claude_settings.py`), which a command
 hands in as `HostSettings`. The guard is written before the entries that name it, and outlives
-them: an open session may still call it.
+them: an open session may still call it. What stood in a settings file where entries are put is
+recorded first (`installed.json`), so that an uninstall gives back the same bytes.
 """
 
 import difflib
@@ -10,14 +11,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from vyane_cli.errors import ConflictError, InvalidInputError, VyaneError
+from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, VyaneError
 from vyane_cli.operations import guard as guards
 from vyane_cli.operations.guard import GuardStatus, guard_status, install_guard
 from vyane_cli.runtime import Runtime
-from vyane_cli.store import files
+from vyane_cli.store import document, files
 from vyane_cli.store.locks import Kind
+
+Stood: TypeAlias = Mapping[str, str | None]
+"""What stood in a settings file where containers were made or filled, as the host names them."""
 
 
 class HostEntry(Protocol):
@@ -40,10 +44,20 @@ class HostSettings(Protocol):
     def entries(self, guard: str, /) -> Sequence[HostEntry]:
         """What is to be installed for this guard."""
 
-    def add(self, text: str, wanted: Any, path: str, /) -> str:
+    def stood(self, before: str, after: str, known: Stood, path: str, /) -> Stood:
+        """What stood where an edit made or filled containers."""
+
+    def add(self, text: str, wanted: Any, path: str, known: Stood | None = None, /) -> str:
         """The text with these entries."""
 
-    def remove(self, text: str, is_ours: Callable[[Mapping[str, Any]], bool], path: str, /) -> str:
+    def remove(
+        self,
+        text: str,
+        is_ours: Callable[[Mapping[str, Any]], bool],
+        path: str,
+        known: Stood | None,
+        /,
+    ) -> str:
         """The text without these handlers."""
 
     def find(self, text: str, path: str, /) -> Sequence[HostEntry]:
@@ -52,7 +66,7 @@ class HostSettings(Protocol):
     def allow(self, text: str, path: str, /) -> str:
         """The text with the permission rule."""
 
-    def disallow(self, text: str, path: str, /) -> str:
+    def disallow(self, text: str, path: str, known: Stood | None, /) -> str:
         """The text without the permission rule."""
 
     def allows(self, text: str, path: str, /) -> bool:
@@ -153,24 +167,31 @@ def install(
     allow: bool = False,
     dry_run: bool = False,
 ) -> Change:
-    """Write the guard, then its entries into the settings file. Both durable on return.
+    """Write the guard, then the record, then the entries into the settings file. All durable.
 
-    A second call changes nothing. A crash leaves a guard that nobody calls, or all of it. Raises
-    InvalidInputError for a settings file that cannot be edited safely, before anything is written.
+    A second call changes nothing. A crash leaves a guard that nobody calls, perhaps with a record
+    of what was not changed, or all of it. Raises InvalidInputError for a settings file that cannot
+    be edited safely, before anything is written.
     """
     guard = guards.command(runtime)
     wanted = host.entries(guard)
 
     def change(text: str) -> str:
-        text = host.add(text, wanted, path)
+        text = host.add(text, wanted, path, _known(runtime, path))
         return host.allow(text, path) if allow else text
+
+    def record(before: str, after: str) -> None:
+        known = _known(runtime, path)
+        if known is None:
+            known = _unrecorded(host, guard, before, path)
+        _save_known(runtime, path, {**known, **host.stood(before, after, known, path)})
 
     before, after = _rewrite(path, change, dry_run=True)  # raises for a file that we cannot edit
     with files.before_commit():
         guard_changed = install_guard(runtime, dry_run=dry_run)
     if not dry_run and before != after:
         with runtime.held((Kind.CONFIG, "")):
-            before, after = _rewrite(path, change, dry_run=False)
+            before, after = _rewrite(path, change, record, dry_run=False)
     return _report(host, guard, path, before, after, guard_changed=guard_changed, dry_run=dry_run)
 
 
@@ -184,19 +205,69 @@ def uninstall(
 ) -> Change:
     """Take this state root's entries out of the settings file; durable on return.
 
-    The guard stays. The permission rule stays, unless `disallow`: it may be the user's own.
+    The guard stays. The permission rule stays, unless `disallow`: it may be the user's own. A
+    record that cannot be read is passed over: what it says is about white space, and no reason to
+    keep the entries.
     """
     guard = guards.command(runtime)
 
+    def known() -> Stood | None:
+        try:
+            return _known(runtime, path)
+        except VyaneError:
+            return None
+
     def change(text: str) -> str:
-        text = host.remove(text, lambda handler: handler.get("command") == guard, path)
-        return host.disallow(text, path) if disallow else text
+        text = host.remove(text, lambda one: one.get("command") == guard, path, known())
+        return host.disallow(text, path, known()) if disallow else text
 
     before, after = _rewrite(path, change, dry_run=True)
     if not dry_run and before != after:
         with runtime.held((Kind.CONFIG, "")):
             before, after = _rewrite(path, change, dry_run=False)
+            if (had := known()) is not None:
+                _save_known(runtime, path, host.stood(before, after, had, path) or None)
     return _report(host, guard, path, before, after, guard_changed=False, dry_run=dry_run)
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+
+def _known(runtime: Runtime, path: str) -> Stood | None:
+    """Return what is recorded of a settings file; None when nothing is."""
+    installed = runtime.layout.installed
+    files_known = (document.load(installed) or {}).get("settings", {})
+    found = files_known.get(os.path.realpath(path)) if isinstance(files_known, dict) else ""
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not all(map(_is_space, found.values())):
+        raise CorruptStateError(installed, "not a record of settings files", hint=document.BY_HAND)
+    return found
+
+
+def _is_space(held: object) -> bool:
+    return held is None or (isinstance(held, str) and not held.strip(" \t\r\n"))
+
+
+def _save_known(runtime: Runtime, path: str, stood: Stood | None) -> None:
+    """Record what stood in a settings file, or with None forget it. Durable on return."""
+    installed = runtime.layout.installed
+    value = document.load(installed) or {}
+    known = dict(value.get("settings", {}))
+    known.pop(os.path.realpath(path), None)
+    if stood is not None:
+        known[os.path.realpath(path)] = dict(stood)
+    changed = {**value, "settings": known}
+    if changed != value:
+        with files.before_commit():
+            document.save(installed, changed, runtime.layout.root)
+
+
+def _unrecorded(host: HostSettings, guard: str, text: str, path: str) -> Stood:
+    """What is assumed of a file without a record: a version that kept none made what is there."""
+    if any(one.handler["command"] == guard for one in host.find(text, path)):
+        return dict.fromkeys(host.stood("{}", text, {}, path))
+    return {}
 
 
 def _report(
@@ -231,14 +302,21 @@ def _report(
     )
 
 
-def _rewrite(path: str, change: Callable[[str], str], *, dry_run: bool) -> tuple[str, str]:
-    """The text before and after. The host may write the file too: then we begin again."""
+def _rewrite(
+    path: str,
+    change: Callable[[str], str],
+    record: Callable[[str, str], None] = lambda _before, _after: None,
+    *,
+    dry_run: bool,
+) -> tuple[str, str]:
+    """The text before and after, recorded first. The host may write too: then we begin again."""
     for _ in range(5):
         data = guards.read(path)
         before = _decoded(data or b"", path)
         after = change(before)
         if dry_run or after == before:
             return before, after
+        record(before, after)
         if guards.read(path) == data:
             files.replace(path, after.encode())
             return before, after

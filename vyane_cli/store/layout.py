@@ -340,3 +340,8 @@ class Layout:
     def guard(self) -> str:
         """`hooks/claude-code/guard`: the command that hosts run."""
         return self("hooks", "claude-code", "guard")
+
+    @property
+    def installed(self) -> str:
+        """`hooks/claude-code/installed.json`: what stood in settings files where entries are."""
+        return self("hooks", "claude-code", "installed.json")

@@ -265,6 +265,7 @@ def _documents(layout: Layout) -> Iterator[str]:
     yield layout.registry
     yield layout.broadcast()
     yield layout.bindings
+    yield layout.installed
     folders = [layout("sessions"), layout("logical-sessions"), layout("messages", "keys")]
     folders += [layout("launches"), layout("queue", "cancels"), layout("queue", "untold")]
     folders += [
