@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import Ran, vyane
-from vyane_cli.errors import NotFoundError
-from vyane_cli.operations.demo import demo, demo_real, simulation
+from vyane_cli.operations.demo import demo, simulation
 from vyane_cli.operations.demo.demo import Scene, play, stage_at
 
 
@@ -158,25 +157,6 @@ def test_the_hosts_own_variables_do_not_reach_the_stage(scratch, monkeypatch):
 
     assert "VYANE_WORKER" not in names
     assert stage.environ.get("CLAUDE_CODE_SESSION_ID") is None
-
-
-@pytest.mark.skipif(not os.path.isdir("tests/hostlab"), reason="runs in a checkout")
-def test_the_real_demo_without_a_client_says_what_to_set(scratch, tmp_path):
-    ran = run(scratch, tmp_path, "--real")
-
-    assert ran.status == 3
-    assert b"HOSTLAB_CLAUDE" in ran.err
-
-
-def test_the_real_demo_without_a_checkout_says_so(scratch, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo_real.templates, "PACKAGE", str(tmp_path / "site" / "vyane_cli"))
-
-    with stage_at(keep=False) as stage:
-        script = demo_real.play_real(stage)
-        with pytest.raises(NotFoundError, match="hostlab") as error:
-            next(script)
-
-    assert "checkout" in error.value.hint
 
 
 def test_the_listing_counts_what_is_there_and_shows_no_empty_folder(tmp_path):

@@ -58,6 +58,29 @@ def test_mail_wakes_an_idle_session(world: World) -> None:
         assert min(waits) <= WAKE_LIMIT_S, waits  # the best: others use the machine too
 
 
+def test_a_session_that_was_reached_at_work_is_reached_when_it_is_idle_too(world: World) -> None:
+    """The story of the demo, with the real client: at the tool call first, then by a wake."""
+    ann, bob = world.lab.client("ann"), world.lab.client("bob")
+    work = world.lab.hold()
+    with bob.tui() as tui:
+        name = world.greet(bob, tui)
+        bob.script(turn(work.call), turn("Done."))
+        tui.submit("run the tests")
+        work.reached()
+        ann.script(turn(bash(f"vyane send {name} WORKING-{MAIL}")), turn("Sent."))
+        ann.run("tell bob")
+        work.release()
+        assert bob.request_with(f"WORKING-{MAIL}").count(f"WORKING-{MAIL}") == 1
+        tui.wait_status("idle")
+
+        bob.script(turn("I will."))
+        world.send(name, f"IDLE-{MAIL}", *HUMAN)
+        assert bob.request_with(f"IDLE-{MAIL}").count(f"IDLE-{MAIL}") == 1
+        tui.wait_status("idle")
+        assert "I will." in tui.screen()
+        assert bob.last_request().count(f"WORKING-{MAIL}") == 1
+
+
 def test_two_agents_talk_while_nobody_types(world: World) -> None:
     """One asks, the other wakes and answers, and the first wakes with the answer."""
     ann, bob = world.lab.client("ann"), world.lab.client("bob")

@@ -19,12 +19,6 @@ AS_IT_IS: dict[str, Any] = {
 def command(
     context: typer.Context,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the temporary home there.")] = False,
-    real: Annotated[
-        bool,
-        typer.Option(
-            "--real", help="The real client, offline: needs a checkout and HOSTLAB_CLAUDE."
-        ),
-    ] = False,
 ) -> None:
     """Show what vyane does: simulated sessions, real commands.
 
@@ -34,11 +28,7 @@ def command(
     state = state_of(context)
     scenes: list[Scene] = []
     with stage_at(keep=keep) as stage:
-        if real:
-            from vyane_cli.operations.demo.demo_real import play_real as script
-        else:
-            script = play
-        for scene in script(stage):
+        for scene in play(stage):
             scenes.append(scene)
             if not state.as_json:
                 show(state.screen, scene, len(scenes))

@@ -1,1 +1,1 @@
-"""A scenario on a home of its own, with simulated sessions or the real client."""
+"""A scenario on a home of its own, with simulated sessions."""
