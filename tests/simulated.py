@@ -1,7 +1,12 @@
 """Simulated sessions: recorded payloads, a host process that is really there, and the tick.
 
 `Host.call` runs a hook call in this process, `Host.hook` runs it as hosts do: as a process with the
-payload on its standard input. The host process itself is a `sleep`, so that its death is a fact.
+payload on its standard input. The host process itself is really there, so that its death is a fact.
+
+Process, identity, the place of a payload and the prompt of a wake are those of the demo's sessions
+(`operations/demo/simulation.py`). What stays apart: the payloads are recorded ones, since they are
+the evidence of what the client sends, and are not shipped; a hook runs in this process, on clocks
+that a test moves, or as `vyane tick`, since most tests are about the tick and not about the guard.
 """
 
 import ctypes
@@ -23,6 +28,7 @@ from vyane_cli.core.plans import TickPlan
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.hosts import claude_code, generic
+from vyane_cli.operations.demo import simulation
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.register import register_worker
@@ -105,10 +111,6 @@ class World(Runtime):
         return [record for _, record in timeline.read(self.layout.timeline(logical))]
 
 
-HOST_LIFE_S = "86400"
-"""Longer than any run: what a session was shown whose process has ended comes again."""
-
-
 @dataclass
 class Seen:
     """What came of one hook call in this process."""
@@ -169,23 +171,19 @@ class Host:
             **recorded_environ,
             "HOME": str(Path(self.home).parent),
             "CLAUDE_CONFIG_DIR": str(Path(self.home).parent / "claude"),
-            "CLAUDE_PID": str(self.process.pid),
-            "CLAUDE_CODE_SESSION_ID": self.session,
-            "CLAUDE_CODE_SESSION_ATTENDED": "1" if self.attended else "0",
+            **simulation.identity(self.session, self.process.pid, attended=self.attended),
             "VYANE_HOME": self.home,
             **self.extra,
         }
 
     def payload(self, name: str, **changes: object) -> bytes:
-        data = recorded(name)
-        here: dict[str, object] = {
-            "session_id": self.session,
-            "cwd": self.cwd,
-            "transcript_path": self.transcript or None,
-        }
-        if "prompt_id" in data:
-            here["prompt_id"] = self.turn
-        return json.dumps(recorded(name, **{**here, **changes})).encode()
+        turn = self.turn if "prompt_id" in recorded(name) else ""
+        data = recorded(name, transcript_path=None, prompt_id=None)
+        here = simulation.placed(
+            data, self.session, self.cwd, transcript=self.transcript, turn=turn
+        )
+        here |= changes
+        return json.dumps({key: one for key, one in here.items() if one is not None}).encode()
 
     def call(
         self,
@@ -240,8 +238,7 @@ class Host:
 
     def woken(self, text: str, **more: Any) -> Seen:
         """The prompt event of the turn that a wake began."""
-        body = f"<task-notification>\n</task-notification>\n<system-reminder>{text}"
-        return self.prompt(text=body, **more)
+        return self.prompt(text=simulation.wake_prompt(text), **more)
 
     @property
     def worker(self) -> str:
@@ -303,8 +300,7 @@ class Host:
 
     def die(self) -> None:
         """SIGKILL: no event, and the process is gone."""
-        self.process.kill()
-        self.process.wait()
+        simulation.end(self.process)
 
 
 @contextmanager
@@ -327,9 +323,8 @@ def machine(folder: Path | None = None) -> Iterator[Callable[..., Host]]:
         project.mkdir()
 
         def host(**more: Any) -> Host:
-            process = subprocess.Popen(["sleep", HOST_LIFE_S])
-            stack.callback(process.wait)
-            stack.callback(process.kill)
+            process = simulation.start_process()
+            stack.callback(simulation.end, process)
             return Host(world, process, **{"cwd": str(project), **more})
 
         yield host

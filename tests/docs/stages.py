@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from vyane_cli.operations.demo import simulation
+
 
 class Session:
     """A process that stands for Claude Code: it calls the hooks, and watches its wake file."""
@@ -17,13 +19,8 @@ class Session:
         git.mkdir(parents=True)
         (git / "HEAD").write_text("ref: refs/heads/main\n")
         self.id, self.turn = str(uuid.uuid4()), ""
-        self.process = subprocess.Popen(["sleep", "600"])
-        self.environ = {
-            **environ,
-            "CLAUDE_CODE_SESSION_ID": self.id,
-            "CLAUDE_PID": str(self.process.pid),
-            "CLAUDE_CODE_SESSION_ATTENDED": "1",
-        }
+        self.process = simulation.start_process()
+        self.environ = {**environ, **simulation.identity(self.id, self.process.pid)}
         self.wake = home / ".config" / "vyane" / "wake" / self.id
         self.ended = threading.Event()
         self.watcher = threading.Thread(target=self._watch, daemon=True)
@@ -32,13 +29,9 @@ class Session:
         self, event: str, *options: str, **payload: object
     ) -> "subprocess.CompletedProcess[bytes]":
         """One hook call."""
-        data = {
-            "session_id": self.id,
-            "cwd": str(self.folder),
-            "prompt_id": self.turn,
-            "hook_event_name": event,
-            **payload,
-        }
+        data = simulation.placed(
+            {"hook_event_name": event, **payload}, self.id, str(self.folder), turn=self.turn
+        )
         command = ["vyane", "tick", "--host", "claude-code", "--event", event, *options]
         return subprocess.run(
             command,
@@ -70,16 +63,15 @@ class Session:
             if now == seen:
                 continue
             seen = now
-            done = self.hook("FileChanged", "--rewake", file_path=str(self.wake), prompt_id="")
+            done = self.hook("FileChanged", "--rewake", file_path=str(self.wake))
             if done.returncode == 2:
-                self.prompt(f"<task-notification>\n{done.stderr.decode()}\n</task-notification>")
+                self.prompt(simulation.wake_prompt(done.stderr.decode()))
                 self.stop()  # which proves it and ends the turn, in one tick: no look is between
 
     def close(self) -> None:
         """End the process that stands for the host."""
         self.ended.set()
-        self.process.kill()
-        self.process.wait()
+        simulation.end(self.process)
         self.watcher.join()  # a sleeper ends within a second of the host's end
 
 

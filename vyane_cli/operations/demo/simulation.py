@@ -3,6 +3,9 @@
 Each session has a process that is really there, and its hooks run as Claude Code runs them: the
 installed guard in exec form, the payload on standard input, the session in the environment. The
 agents' commands run as `vyane` does in their shells. The user's state is never touched.
+
+What every simulated session is made of stands first: its process, its part of an environment, where
+a payload is from, and the prompt of a wake. The tests build their sessions from the same.
 """
 
 import json
@@ -45,6 +48,51 @@ class Ran(NamedTuple):
             return ""
         specific = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
         return str(specific.get("additionalContext") or "")
+
+
+# --- what a session is made of ---
+
+
+def start_process() -> "subprocess.Popen[bytes]":
+    """Start a process that does nothing but be there, for as long as we are. Ctrl-C is for us."""
+    waits = ["sh", "-c", "trap '' INT; exec cat"]
+    return subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a process that was started here, by SIGKILL."""
+    process.kill()
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def identity(session: str, pid: int, *, attended: bool = True) -> dict[str, str]:
+    """Return the variables by which hooks and shells know the client's session and process."""
+    return {
+        "CLAUDE_PID": str(pid),
+        "CLAUDE_CODE_SESSION_ID": session,
+        "CLAUDE_CODE_SESSION_ATTENDED": "1" if attended else "0",
+    }
+
+
+def placed(
+    payload: Mapping[str, Any], session: str, cwd: str, *, transcript: str = "", turn: str = ""
+) -> dict[str, Any]:
+    """Return the payload as one of this session, in this folder and turn; "" leaves a field out."""
+    where = {"session_id": session, "cwd": cwd, "transcript_path": transcript, "prompt_id": turn}
+    return {**payload, **{name: value for name, value in where.items() if value}}
+
+
+def wake_prompt(text: str) -> str:
+    """Return the prompt of the turn that a wake with this text begins."""
+    return (
+        "<task-notification>\n<summary>FileChanged hook feedback</summary>\n"
+        f"</task-notification>\n<system-reminder>\n{text}\n</system-reminder>"
+    )
+
+
+# --- a home and its sessions ---
 
 
 class Stage:
@@ -110,10 +158,8 @@ class Stage:
         return Session(self, folder)
 
     def process(self) -> "subprocess.Popen[bytes]":
-        """A process that does nothing but be there, for as long as we are. Ctrl-C is for us."""
-        waits = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.stdin.read()"
-        command = [sys.executable, "-I", "-S", "-c", waits]
-        started = subprocess.Popen(command, stdin=subprocess.PIPE)
+        """A process of a session, which ends with the stage."""
+        started = start_process()
         self._processes.append(started)
         return started
 
@@ -121,14 +167,6 @@ class Stage:
         """End every process that was started here."""
         for process in self._processes:
             end(process)
-
-
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that was started here, by SIGKILL."""
-    process.kill()
-    process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
 
 
 class Session:
@@ -147,9 +185,7 @@ class Session:
         return {
             **self.stage.environ,
             "CLAUDECODE": "1",
-            "CLAUDE_PID": str(self.process.pid),
-            "CLAUDE_CODE_SESSION_ID": self.id,
-            "CLAUDE_CODE_SESSION_ATTENDED": "1",
+            **identity(self.id, self.process.pid),
             "CLAUDE_PROJECT_DIR": self.folder,
         }
 
@@ -159,16 +195,11 @@ class Session:
 
     def hook(self, name: str, /, *words: str, deaf: bool = False, **fields: Any) -> Ran:
         """Run the guard for an event, as the client does."""
-        payload: dict[str, Any] = {
-            "session_id": self.id,
-            "transcript_path": os.path.join(self.folder, "transcript.jsonl"),
-            "cwd": self.folder,
-            "hook_event_name": name,
-            "permission_mode": "default",
-            **fields,
-        }
-        if self.turn:
-            payload["prompt_id"] = self.turn
+        transcript = os.path.join(self.folder, "transcript.jsonl")
+        payload = placed(
+            {"hook_event_name": name, "permission_mode": "default", **fields},
+            self.id, self.folder, transcript=transcript, turn=self.turn,
+        )  # fmt: skip
         command = [self.stage.layout.guard, name, *words]
         data = json.dumps(payload).encode()
         return self.stage.run(command, self.environ, self.folder, data, deaf=deaf)
@@ -222,10 +253,7 @@ class Session:
 
     def woken(self, text: str) -> Ran:
         """The client takes the text of a wake: it is the prompt of a new turn."""
-        return self.prompt(
-            "<task-notification>\n<summary>FileChanged hook feedback</summary>\n"
-            f"</task-notification>\n<system-reminder>\n{text}\n</system-reminder>"
-        )
+        return self.prompt(wake_prompt(text))
 
     def close(self) -> None:
         """The person closes the session: SessionEnd, then its process is gone."""
