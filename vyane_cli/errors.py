@@ -49,11 +49,19 @@ class InvalidInputError(VyaneError):
     exit_code, slug = ExitCode.INVALID_INPUT, "invalid_input"
 
     def __init__(
-        self, field: str, value: object, expected: str, *, hint: str = "", slug: str = ""
+        self,
+        field: str,
+        value: object,
+        expected: str,
+        *,
+        missing: bool = False,
+        hint: str = "",
+        slug: str = "",
     ) -> None:
+        """Say `FIELD: VALUE is not EXPECTED`; of an empty one that is `missing` the field alone."""
         text = value if isinstance(value, str) else repr(value)
         said = f"{field}: {shortened(text)!r}"
-        if value in ("", None) and expected.startswith(("given", "set")):
+        if missing and value in ("", None):
             said = field
         super().__init__(f"{said} is not {expected}", hint=hint, slug=slug)
         self.field, self.value, self.expected = field, value, expected

@@ -17,7 +17,7 @@ from vyane_cli.core.messages import (
     ToKind,
     decide_lane,
 )
-from vyane_cli.core.plans import Change, Showing, Snapshot, TickPlan
+from vyane_cli.core.plans import Change, FreshIds, Showing, Snapshot, TickPlan
 from vyane_cli.core.settling import plan_settle, plan_unshown, settle_turn
 from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import Clock, TimelineHead, Transition
@@ -152,9 +152,11 @@ class Scripted:
         return plan
 
     def snapshot(self, **facts: Any) -> Snapshot:
-        fresh = tuple(
-            ids.render_ulid(self.now_ms, (1 << 60 | self._next()).to_bytes(10, "big"))
-            for _ in range(4)
+        fresh = FreshIds(
+            *(
+                ids.render_ulid(self.now_ms, (1 << 60 | self._next()).to_bytes(10, "big"))
+                for _ in FreshIds._fields
+            )
         )
         given: dict[str, Any] = {"ids": fresh, "me": ME, "limits": self.limits}
         given |= self.facts | facts

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.destinations import (
-    BOUND_REASONS,
     Destination,
     Mode,
     Reason,
@@ -17,6 +16,7 @@ from vyane_cli.core.destinations import (
 from vyane_cli.core.references import binding_id
 from vyane_cli.errors import InvalidInputError
 
+BOUND = {Reason.REQUESTER_MATCH, Reason.SINGLE, Reason.SINGLE_FALLBACK}
 SESSION, OTHER = "vs-0123456789ab", "vs-ba9876543210"
 
 
@@ -107,7 +107,7 @@ def test_it_never_raises_and_binds_if_and_only_if_its_reason_says_so(found, aske
     decided: Destination = route(found, SESSION, asked, 0.0, fail_closed=closed)
 
     assert (decided.binding is not None) == (decided.mode is Mode.BOUND)
-    assert (decided.reason in BOUND_REASONS) == (decided.mode is Mode.BOUND)
+    assert (decided.reason in BOUND) == (decided.mode is Mode.BOUND)
     if decided.binding is not None:
         assert decided.binding.target_session == SESSION
     if decided.mode is Mode.BOUND and closed:

@@ -108,7 +108,6 @@ def test_only_a_person_may_take_over_and_only_a_child_reports():
         ("takeover", {"instruction": "x", "interrupt_first": 1}, "interrupt_first"),
         ("cancel", {"force": "yes"}, "force"),
         ("context-inject", {"text": "x", "position": "now"}, "position"),
-        ("context-inject", {"text": "x", "txet": "y"}, "txet"),
         ("context-inject", {"text": ["x"]}, "text"),
         ("status-update", {"progress": True}, "progress"),
         ("status-update", {"progress": 7}, "progress"),
@@ -125,6 +124,14 @@ def test_a_payload_that_does_not_fit_is_refused_by_its_key(kind, payload, key):
         check_payload(Kind(kind), payload)
 
     assert key in caught.value.field
+
+
+def test_of_a_key_that_is_unknown_the_key_is_named_and_not_its_value():
+    with pytest.raises(InvalidInputError) as caught:
+        check_payload(Kind.CONTEXT_INJECT, {"text": "x", "txet": "y"})
+
+    assert caught.value.message == "payload: 'txet' is not a key of context-inject"
+    assert "text" in caught.value.hint
 
 
 @pytest.mark.parametrize(

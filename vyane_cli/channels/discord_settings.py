@@ -60,7 +60,7 @@ def _snowflake(field: str, text: str, *, optional: bool = False) -> str:
         f" then Copy ID in the {place}'s menu"
     )
     if not text:
-        raise InvalidInputError(field, text, "set", hint=hint, slug="forum_unset")
+        raise InvalidInputError(field, text, "set", missing=True, hint=hint, slug="forum_unset")
     raise InvalidInputError(field, text, "an id of Discord's: 17 to 20 digits", hint=hint)
 
 
@@ -106,7 +106,7 @@ def read_token(environ: Mapping[str, str]) -> str:
     token = text.strip().removeprefix("Bot ").strip()
     if not token:
         words = "set" if source == "DISCORD_TOKEN" else "the source of a token: it is empty"
-        raise InvalidInputError(source, "", words, hint=_GUIDE)
+        raise InvalidInputError(source, "", words, missing=True, hint=_GUIDE)
     if not (token.isascii() and token.isprintable() and " " not in token) or len(token) > 256:
         raise InvalidInputError(source, "(not shown)", "a bot's token: one word of ASCII")
     return token

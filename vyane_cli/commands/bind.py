@@ -72,7 +72,7 @@ def command(
             parse_object("metadata", metadata) if metadata else {},
         ),
     )
-    ready = is_set_up(state.runtime, *bound.conversation[:2])
+    ready = is_set_up(state.runtime, *bound.conversation.account_key)
 
     def human(screen: Screen) -> None:
         screen.say(f"bound {bound.id}: {shown(bound)} ↔ {bound.target_session}")

@@ -27,7 +27,7 @@ def _checked(before: Callable[..., Any] | None) -> Callable[..., Any]:
             if source is not None and source.name == "COMMANDLINE":
                 name = max(param.opts, key=len).lstrip("-").replace("_", "-")
                 hint = "give it a value" if param.required else "leave it out, or give it a value"
-                raise InvalidInputError(name, "", "given: it is empty", hint=hint)
+                raise InvalidInputError(name, "", "given: it is empty", missing=True, hint=hint)
         return before(context, param, value) if before else value
 
     return callback

@@ -80,7 +80,7 @@ def _own(runtime: Runtime) -> str:
     speaker = whoami(runtime)
     if speaker.kind is not FromKind.WORKER:
         hint = "outside of a session name one: `vyane inbox NAME`; `vyane workers` lists them"
-        raise InvalidInputError("who", "", "given", hint=hint)
+        raise InvalidInputError("who", "", "given", missing=True, hint=hint)
     return speaker.id
 
 

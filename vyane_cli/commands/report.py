@@ -49,7 +49,7 @@ def command(
     if len(given) != 1 or (failed and result is None):
         expected = "exactly one of --result, --progress, --long-running, --task"
         expected = expected if given else f"given: {expected}"
-        raise InvalidInputError("report", ", ".join(given), expected)
+        raise InvalidInputError("report", ", ".join(given), expected, missing=not given)
     about = {"state": status, "reason": reason, "artifact": artifact,
              "no-artifact-reason": no_artifact_reason, "project": project}  # fmt: skip
     for name, value in about.items():

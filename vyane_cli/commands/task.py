@@ -214,7 +214,9 @@ def edit_command(
         order,
     )
     if edit == Edit():
-        raise InvalidInputError("edit", "", "given: name what is to change", hint="--title, …")
+        raise InvalidInputError(
+            "edit", "", "given: name what is to change", missing=True, hint="--title, …"
+        )
     chosen = select_project(runtime, project)
     changed = edit_task(runtime, chosen, task, edit)
     row = show_task(runtime, chosen, changed.id)

@@ -80,6 +80,7 @@ def _from_stdin(runtime: Runtime, event: str, rewake: bool) -> HookCall:
             "call",
             "",
             "given: hooks run this, with a host's call on standard input",
+            missing=True,
             hint="your session's mail: `vyane inbox`; a host without hooks: --host generic",
         )
     data = sys.stdin.buffer.read()

@@ -127,7 +127,9 @@ def delete_command(
     """Delete a timeline with its cursors and kept calls. Messages are kept."""
     state = state_of(context)
     if not session:
-        raise InvalidInputError("session", "", "given: a delete names what it deletes")
+        raise InvalidInputError(
+            "session", "", "given: a delete names what it deletes", missing=True
+        )
     run = delete_and_purge if purge else delete_timeline
     data = run(state.runtime, session, yes=yes)
     said = f"deleted {counted(data['events'], 'event')} of {data['session']}"

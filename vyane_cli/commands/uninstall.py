@@ -58,4 +58,6 @@ def _ask(state: State, root: str) -> None:
             print(flush=True)
     if not sure:
         hint = "without a question: vyane uninstall --purge --yes"
-        raise InvalidInputError("yes", "", "given: nothing was removed", hint=hint, slug="confirm")
+        raise InvalidInputError(
+            "yes", "", "given: nothing was removed", missing=True, hint=hint, slug="confirm"
+        )

@@ -114,11 +114,6 @@ class Binding(NamedTuple):
         deadline = [self.deadline_at] if self.deadline_at is not None else []
         return min(age + deadline, default=None)
 
-    @property
-    def by_system(self) -> bool:
-        """Whether the mirror made it, and no person."""
-        return self.bound_by == "system"
-
     def is_expired(self, now_s: float) -> bool:
         """Whether one of its ends has come."""
         return self.expires_at is not None and self.expires_at <= now_s
@@ -226,7 +221,11 @@ def of_session(bindings: Iterable[Binding], key: str) -> list[Binding]:
 
 def on_channel(bindings: Iterable[Binding], key: str, channel: str, account: str) -> list[Binding]:
     """Those of this session on one account of a channel, whatever their status."""
-    return [one for one in of_session(bindings, key) if one.conversation[:2] == (channel, account)]
+    return [
+        one
+        for one in of_session(bindings, key)
+        if one.conversation.account_key == (channel, account)
+    ]
 
 
 def place_of(bindings: Iterable[Binding], key: str) -> Binding | None:
@@ -236,7 +235,7 @@ def place_of(bindings: Iterable[Binding], key: str) -> Binding | None:
 
 def has_moved(bindings: Iterable[Binding], ended: Binding) -> bool:
     """Whether the session of one that ended has another place in the same account by now."""
-    found = on_channel(bindings, ended.target_session, *ended.conversation[:2])
+    found = on_channel(bindings, ended.target_session, *ended.conversation.account_key)
     return any(one.ended_at is None for one in found)
 
 

@@ -69,7 +69,6 @@ class HookCall(NamedTuple):
     """How the session began, or why it ended."""
     cwd: str = ""
     transcript: str = ""
-    tool_id: str = ""
     tools: tuple[ToolCall, ...] = ()
     result: str = ""
     result_digest: str = ""

@@ -31,6 +31,11 @@ class Conversation(NamedTuple):
     parent: str = ""
     """The conversation or folder that it lies in, if it lies in one."""
 
+    @property
+    def account_key(self) -> tuple[str, str]:
+        """The channel and the account on it."""
+        return self.channel, self.account
+
 
 class Capabilities(NamedTuple):
     """What a channel can do. What it cannot is left out by the mirror, never tried."""
@@ -267,10 +272,6 @@ class Adapter(Protocol):
         Outcome.
         """
         ...
-
-
-NONCE_MAX = 25
-"""Characters; the least that channels keep."""
 
 
 def render_part(part: Part) -> dict[str, Any]:

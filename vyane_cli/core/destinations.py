@@ -39,9 +39,6 @@ class Reason(StrEnum):
     AMBIGUOUS = "ambiguous-without-requester"
 
 
-BOUND_REASONS = frozenset({Reason.REQUESTER_MATCH, Reason.SINGLE, Reason.SINGLE_FALLBACK})
-
-
 class Destination(NamedTuple):
     """Where a result goes: a binding, or explicitly none."""
 
@@ -86,7 +83,7 @@ def route(
         return _fallback(Reason.INVALID_REQUESTER)
     if not requester.id:
         return _fallback(Reason.INVALID_REQUESTER)
-    near = [one for one in open_ones if one.conversation[:2] == requester[:2]]
+    near = [one for one in open_ones if one.conversation.account_key == requester.account_key]
     exact = [one for one in near if one.conversation.id == requester.id]
     chosen = exact or (near if len(near) == 1 else [])
     if chosen:

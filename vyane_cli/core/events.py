@@ -119,14 +119,6 @@ DURABLE = frozenset(EventKind) - {
 }
 """Kinds that are flushed to the disk as they are written: life cycle and control facts."""
 
-ORIGIN: Schema = {
-    "provider": (str,),
-    "native_turn": (str,),
-    "native_session": (str,),
-    "hook": (str,),
-    "spool_seq": (int,),
-}
-
 ERROR_CODES = frozenset(
     "rate_limit authentication_failed billing_error invalid_request server_error "
     "max_output_tokens unknown submit_failed".split()
@@ -171,8 +163,8 @@ def check_event(kind: str, payload: object) -> dict[str, Any]:
         extra = [key for key in payload if key not in known]
         if extra:
             raise InvalidInputError(
-                f"payload.{extra[0]}",
-                payload[extra[0]],
+                "payload",
+                extra[0],
                 f"a key of {kind}",
                 hint="known: " + ", ".join(known),
                 slug="extra_key",

@@ -54,6 +54,7 @@ def new_goal(before: Goal | None, title: str, names: Sequence[str], at: float) -
             "accept",
             "",
             "given: a goal that nothing can show to be reached is never complete",
+            missing=True,
             hint="--accept NAME, once for each thing that must hold",
         )
     for name in wanted:

@@ -148,8 +148,8 @@ def _continue(
     return turns.start(
         state,
         snapshot.clock,
-        turn=snapshot.ids[2],
-        token=snapshot.ids[3],
+        turn=snapshot.ids.next_turn,
+        token=snapshot.ids.next_token,
         trigger=Trigger.DELIVERY,
         session=call.session,
         native=call.turn,

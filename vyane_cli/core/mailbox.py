@@ -100,7 +100,6 @@ class Entry(NamedTuple):
     """How often it came back after it may have been shown."""
     claim: Claim | None = None
     handed: bool = False
-    proven: bool = False
     started: bool = False
     """Whether the delivery made a turn happen."""
     session: str = ""

@@ -208,7 +208,9 @@ def check_payload(kind: Kind, payload: object) -> dict[str, Any]:
     """The payload when it fits its kind; InvalidInputError names the key otherwise."""
     checked = check(PAYLOADS[kind], clean(payload, "payload"), "payload", of=kind)
     if kind is Kind.TASK_RESULT and not checked["success"] and not checked.get("error"):
-        raise InvalidInputError("payload.error", "", "given: a result without success needs it")
+        raise InvalidInputError(
+            "payload.error", "", "given: a result without success needs it", missing=True
+        )
     if checked.get("position") not in (None, *Position):
         raise InvalidInputError("payload.position", checked["position"], "one of " + _of(Position))
     progress = checked.get("progress") if kind is Kind.STATUS_UPDATE else None

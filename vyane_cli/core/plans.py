@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class FreshIds(NamedTuple):
+    """ULIDs for the two turns that one call may begin, by an event and by a delivery at a Stop."""
+
+    turn: str = ""
+    token: str = ""
+    next_turn: str = ""
+    next_token: str = ""
+
+
 class Snapshot(NamedTuple):
     """Everything that a plan may look at: loaded under the locks, or read before."""
 
@@ -37,8 +46,7 @@ class Snapshot(NamedTuple):
     interrupt_mark: bool = False
     open_present: bool | None = None
     """Whether the process of the open turn is there."""
-    ids: tuple[str, ...] = ()
-    """Four fresh ULIDs."""
+    ids: FreshIds = FreshIds()
     me: Process = Process("", "", 0, 0)
     guard: int = 0
     silent: bool = False

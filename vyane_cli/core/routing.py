@@ -29,7 +29,7 @@ CHANNEL = "channel:"
 def parse_address(text: str) -> Address:
     """`all`, `vs-…`, `channel:NAME`, `parent`, `children`, else a worker's id, prefix or name."""
     if not text:
-        raise InvalidInputError("to", text, "given: who gets it?")
+        raise InvalidInputError("to", text, "given: who gets it?", missing=True)
     if text != text.strip():
         raise InvalidInputError("to", text, "an address", hint="`vyane workers` lists the names")
     if text == "all":

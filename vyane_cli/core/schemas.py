@@ -52,14 +52,12 @@ def check(schema: Schema, data: object, where: str, *, of: str) -> dict[str, Any
     for key in schema:
         if key.endswith("*") and data.get(key[:-1]) in (None, ""):
             raise InvalidInputError(
-                f"{where}.{key[:-1]}", data.get(key[:-1]), f"given: {of} needs it"
+                f"{where}.{key[:-1]}", data.get(key[:-1]), f"given: {of} needs it", missing=True
             )
     for key, value in data.items() if types else ():
         if key not in types:
             known = ", ".join(types)
-            raise InvalidInputError(
-                f"{where}.{key}", value, f"a key of {of}", hint=f"known: {known}"
-            )
+            raise InvalidInputError(where, key, f"a key of {of}", hint=f"known: {known}")
         wrong_bool = isinstance(value, bool) and bool not in types[key]
         if wrong_bool or not isinstance(value, types[key]):
             names = " or ".join(t.__name__ for t in types[key])

@@ -129,7 +129,11 @@ def check_change(change: Change) -> None:
     status = change.status
     if status is TaskStatus.BLOCKED and not change.reason.strip():
         raise InvalidInputError(
-            "reason", change.reason, "given: who or what blocks it?", hint="--reason TEXT"
+            "reason",
+            change.reason,
+            "given: who or what blocks it?",
+            missing=True,
+            hint="--reason TEXT",
         )
     if status is not TaskStatus.BLOCKED and change.reason:
         raise InvalidInputError("reason", change.reason, f"a part of {status}, only of blocked")
@@ -138,6 +142,7 @@ def check_change(change: Change) -> None:
             "artifact",
             change.artifact,
             "given: what was made?",
+            missing=True,
             hint="--artifact PATH, or --no-artifact-reason TEXT",
         )
     if change.artifact and change.no_artifact_reason:

@@ -97,8 +97,8 @@ def _start(
     return turns.start(
         state,
         snapshot.clock,
-        turn=snapshot.ids[0],
-        token=snapshot.ids[1],
+        turn=snapshot.ids.turn,
+        token=snapshot.ids.token,
         trigger=call.trigger if prompted else Trigger.QUEUED,
         session=call.session,
         native=call.turn,

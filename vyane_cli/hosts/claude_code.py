@@ -97,7 +97,6 @@ def parse(
         source=_text(payload, "reason" if kind is Event.SESSION_END else "source")[:64],
         cwd=_text(payload, "cwd") or environ.get("CLAUDE_PROJECT_DIR", ""),
         transcript=_text(payload, "transcript_path"),
-        tool_id=_text(payload, "tool_use_id")[:128],
         tools=_tools(payload, name),
         result=result,
         error=_text(payload, "error") or _text(payload, "error_type"),

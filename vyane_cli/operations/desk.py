@@ -9,7 +9,7 @@ from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Mailbox, Op, Process
 from vyane_cli.core.messages import Lane
-from vyane_cli.core.plans import Change, Showing, Snapshot, TickPlan
+from vyane_cli.core.plans import Change, FreshIds, Showing, Snapshot, TickPlan
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.settling import plan_markers, plan_settle, plan_unshown, settle_turn
 from vyane_cli.core.ticking import plan_tick
@@ -223,7 +223,7 @@ class Desk:
             host_idle=host_idle,
             interrupt_mark=mark,
             open_present=present,
-            ids=tuple(runtime.new_id(clock.now_ms) for _ in range(4)),
+            ids=FreshIds(*(runtime.new_id(clock.now_ms) for _ in FreshIds._fields)),
             me=self.me,
             guard=self.guard,
             silent=self.rerun,
@@ -341,7 +341,7 @@ class _Open:
             box = changes[start].box
             if end < len(changes) and changes[end].box == box:
                 continue
-            steps = [inbox.Step(*change[1:]) for change in changes[start:end]]
+            steps = inbox.steps_of(changes[start:end])
             durable = any(step.op is not Op.ATTEMPT for step in steps)
             self.boxes[box].change_all(steps, durable=durable)
             start = end

@@ -36,7 +36,7 @@ def call_for_worker(runtime: "Runtime", who: str, *, looking: bool = False) -> H
     if not who:
         speaker = whoami(runtime)
         if speaker.kind is not FromKind.WORKER:
-            raise InvalidInputError("worker", who, "given", hint="--worker NAME")
+            raise InvalidInputError("worker", who, "given", missing=True, hint="--worker NAME")
         who = speaker.id
     worker = find_worker(who, workers.listing())
     session_id = registry.read_current(runtime.layout, worker.id) or worker.session_id or ""

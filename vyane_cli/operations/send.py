@@ -202,7 +202,7 @@ def _payload(kind: Kind, draft: Draft) -> dict[str, Any]:
             raise InvalidInputError("text", draft.text, f"needed: the payload has {field!r}")
         payload[field] = draft.text
     if kind is Kind.CONTEXT_INJECT and not str(payload.get("text", "")).strip():
-        raise InvalidInputError("text", "", NOTHING, hint=HOW)
+        raise InvalidInputError("text", "", NOTHING, missing=True, hint=HOW)
     return payload
 
 
@@ -219,7 +219,7 @@ def _summary(draft: Draft, kind: Kind, payload: Mapping[str, Any]) -> str:
         check_summary(draft.summary)
     told = told_by(kind, payload, draft.summary or "")
     if kind in (Kind.INFO, Kind.STATUS_UPDATE) and not told.strip():
-        raise InvalidInputError("text", "", NOTHING, hint=HOW)
+        raise InvalidInputError("text", "", NOTHING, missing=True, hint=HOW)
     return first_line(told) if draft.summary is None else draft.summary
 
 

@@ -74,7 +74,9 @@ def take_over(
     if not 0 <= timeout_s <= TIMEOUT_MAX_S:
         raise InvalidInputError("timeout", timeout_s, "between 0 and an hour")
     if not instruction.strip():
-        raise InvalidInputError("instruction", instruction, "given: what shall it do?")
+        raise InvalidInputError(
+            "instruction", instruction, "given: what shall it do?", missing=True
+        )
     speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
     require_person(runtime, speaker, "take over a session")
     worker = find_worker(who, registry.Registry(runtime.layout).listing())

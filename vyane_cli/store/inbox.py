@@ -7,7 +7,7 @@ unsettled and not what was ever sent.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vyane_cli.core.mailbox import (
     Entry,
@@ -31,6 +31,8 @@ from vyane_cli.store import codec, files, journal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from vyane_cli.core.plans import Change
 
 
 class Reading(NamedTuple):
@@ -122,6 +124,11 @@ class Step(NamedTuple):
     ids: Sequence[str]
     fields: Mapping[str, Any]
     head: Head
+
+
+def steps_of(changes: Iterable[Change]) -> list[Step]:
+    """Return what planned changes of one inbox write to it."""
+    return [Step(one.op, one.ids, one.fields, one.head) for one in changes]
 
 
 class Inbox:

@@ -36,11 +36,11 @@ def save_channel(
 
 def load_thread(layout: Layout, binding: Binding) -> ThreadState | None:
     """The state of a binding's conversation; None when there is none."""
-    path = layout.thread_state(*binding.conversation[:2], binding.id)
+    path = layout.thread_state(*binding.conversation.account_key, binding.id)
     return document.load_as(path, parse_thread, "conversation's state")
 
 
 def save_thread(layout: Layout, binding: Binding, state: ThreadState) -> None:
     """Keep the state of a conversation, durably."""
-    path = layout.thread_state(*binding.conversation[:2], binding.id)
+    path = layout.thread_state(*binding.conversation.account_key, binding.id)
     document.save(path, render_thread(state), layout.root)

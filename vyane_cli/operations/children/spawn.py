@@ -129,5 +129,6 @@ def find_parent(runtime: "Runtime", who: str) -> str:
         "parent",
         who,
         "given: this command does not run in a worker's session",
+        missing=True,
         hint="--parent NAME; `vyane workers` lists them",
     )

@@ -109,7 +109,7 @@ def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker])
             for one in bindings
             if one.target_session in children
             and one.ended_at is None
-            and one.conversation[:2] == own.conversation[:2]
+            and one.conversation.account_key == own.conversation.account_key
         },
         "summary_message_id": overview.message if overview is not None else None,
     }

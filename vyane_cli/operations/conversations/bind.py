@@ -71,7 +71,11 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
         conversation = place.conversation
     elif not conversation.id:
         raise InvalidInputError(
-            "conversation", "", "given", hint="its id; or --placement child for a new one"
+            "conversation",
+            "",
+            "given",
+            missing=True,
+            hint="its id; or --placement child for a new one",
         )
     fresh = _record(runtime, wanted, session, kind, placement, conversation, metadata)
     before = book.load(runtime.layout).get(fresh.id)

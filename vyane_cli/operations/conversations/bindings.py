@@ -141,9 +141,11 @@ def unbind(
 ) -> list[Binding]:
     """End the bindings of an id or of a session; the records that it ended."""
     if not (binding_id or session):
-        raise InvalidInputError("id", "", "given", hint="--id BINDING or --session SESSION")
+        raise InvalidInputError(
+            "id", "", "given", missing=True, hint="--id BINDING or --session SESSION"
+        )
     if not reason.strip():
-        raise InvalidInputError("reason", reason, "given: why is it unbound?")
+        raise InvalidInputError("reason", reason, "given: why is it unbound?", missing=True)
     if len(reason) > core.REASON_MAX:
         raise InvalidInputError("reason", reason, f"at most {core.REASON_MAX} characters")
     found = list(book.load(runtime.layout).values())
@@ -168,7 +170,7 @@ def end_one(
     It is `ending` while its last words are to be shown, `ended` where they cannot be. None: it was
     touched, ended or bound anew meanwhile.
     """
-    channel, account = seen.conversation[:2]
+    channel, account = seen.conversation.account_key
     if status is None:
         ready = is_set_up(runtime, channel, account) and core.farewell(
             seen._replace(end_reason=reason)

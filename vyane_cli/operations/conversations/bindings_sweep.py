@@ -52,8 +52,8 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
             still = (lambda now: now.is_expired(clock.at)) if timed else None
             done = end_one(runtime, binding, reason, still=still)
             ended += [done] if done is not None else []
-        elif probe and is_set_up(runtime, *binding.conversation[:2]):
-            left.setdefault(binding.conversation[:2], []).append(binding)
+        elif probe and is_set_up(runtime, *binding.conversation.account_key):
+            left.setdefault(binding.conversation.account_key, []).append(binding)
     for where, bindings in left.items():
         try:
             with Run(runtime, *where) as run:

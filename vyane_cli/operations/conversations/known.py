@@ -41,7 +41,7 @@ def inherit(layout: Layout, binding: Binding, fresh: ThreadState) -> ThreadState
     earlier = [
         one
         for one in on_channel(
-            book.load(layout).values(), binding.target_session, *binding.conversation[:2]
+            book.load(layout).values(), binding.target_session, *binding.conversation.account_key
         )
         if one.id != binding.id and one.status is BindingStatus.ENDED
     ]

@@ -65,7 +65,7 @@ class Children:
 
         With `now_s` one that will show it counts too: one that is open then.
         """
-        found = self.family.places(child.logical_session_id, *self.binding.conversation[:2])
+        found = self.family.places(child.logical_session_id, *self.binding.conversation.account_key)
         return any(
             (now_s is not None and one.is_open(now_s)) or _told_in(self.runtime, one, child)
             for one in found

@@ -27,7 +27,7 @@ from vyane_cli.operations.conversations.mirror_runs import Run, each_channel
 from vyane_cli.operations.conversations.mirror_story import Story
 from vyane_cli.operations.conversations.mirrored import (
     Family,
-    is_wanted,
+    find_wanted,
     mirrored_bindings,
     read_family,
 )
@@ -84,15 +84,15 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
     for session, worker in family.sessions:
         if run.over or run.blocked is not None:
             break
-        before = is_wanted(run, family, session, worker)
-        if before is None:
+        wanted = find_wanted(run, family, session, worker)
+        if wanted is None:
             continue
         if (fault := run.refused(f"open {session.id}")) is not None:
             problems.append(_not_opened(session.id, fault))
             continue
         begun = session.id in run.state.opening  # by a run that was killed in the middle of it
         run.keep(run.state._replace(opening=(*run.state.opening, session.id)))
-        outcome, rest = open_session(run, session, worker, before=before)
+        outcome, rest = open_session(run, session, worker, before=wanted.before)
         run.note(f"open {session.id}", outcome)
         where = outcome.conversation
         if outcome.verdict is not Verdict.DONE or where is None:
@@ -121,7 +121,9 @@ def _not_opened(session: str, why: Outcome | Fault) -> dict[str, Any]:
 def _forget_refusals(run: Run, family: Family) -> None:
     """Of sessions that have a conversation by now, and of bindings that are no more."""
     bound = [
-        one for one in family.bindings.values() if one.conversation[:2] == (run.name, run.account)
+        one
+        for one in family.bindings.values()
+        if one.conversation.account_key == (run.name, run.account)
     ]
     here = {one.target_session for one in bound if one.status is not BindingStatus.ENDED}
     living = {*(family.logical.keys() - here), *(one.generation for one in bound)}

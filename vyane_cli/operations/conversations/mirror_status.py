@@ -41,7 +41,7 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
     left = dict(state.refused)
     known = book.load(runtime.layout)
     for binding in known.values():
-        if binding.conversation[:2] != (name, "default"):
+        if binding.conversation.account_key != (name, "default"):
             continue
         try:
             thread = mirrors.load_thread(runtime.layout, binding)

@@ -70,13 +70,13 @@ class Family(NamedTuple):
 
     def lies_in(self, child: Worker, where: Conversation) -> bool:
         """Whether a child's conversation is a thread of this one."""
-        found = self.places(child.logical_session_id, *where[:2])
+        found = self.places(child.logical_session_id, *where.account_key)
         return any(one.conversation.parent == where.id for one in found)
 
     def is_pending(self, run: Run, child: Worker) -> bool:
         """Whether a child is still to get a conversation of its own."""
         session = self.logical.get(child.logical_session_id)
-        return session is not None and is_wanted(run, self, session, child) is not None
+        return session is not None and find_wanted(run, self, session, child) is not None
 
 
 def read_family(runtime: "Runtime") -> Family:
@@ -93,8 +93,15 @@ def read_family(runtime: "Runtime") -> Family:
     return Family(runtime, workers, logical)
 
 
-def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker) -> str | None:
-    """Whether the mirror shall make a conversation: None, or what it goes on from (often empty).
+class Wanted(NamedTuple):
+    """A conversation that the mirror is to make."""
+
+    before: str = ""
+    """The id of the deleted conversation that it goes on from, if there was one."""
+
+
+def find_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker) -> Wanted | None:
+    """Return the conversation that the mirror is to make for a session, None when it is not.
 
     Not for one that has or had a binding here, but for one whose conversation was deleted where
     `recreate` says so; not for one whose place was given to another session; and not for one that
@@ -103,9 +110,12 @@ def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker)
     if here := family.places(session.id, run.name, run.account):
         last = max(here, key=lambda one: one.bound_at)
         gone = last.status is BindingStatus.ENDED and last.end_reason == EndReason.GONE
-        return last.conversation.id if gone and run.settings.recreate and not worker.final else None
+        if gone and run.settings.recreate and not worker.final:
+            return Wanted(last.conversation.id)
+        return None
     if any(
-        session.id in one.earlier_sessions and one.conversation[:2] == (run.name, run.account)
+        session.id in one.earlier_sessions
+        and one.conversation.account_key == (run.name, run.account)
         for one in family.bindings.values()
     ):
         return None
@@ -116,7 +126,7 @@ def is_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker)
         return None
     if worker.created_at < since and look(run.runtime, worker).liveness is Liveness.EXITED:
         return None
-    return ""
+    return Wanted()
 
 
 def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
@@ -137,7 +147,8 @@ def mirrored_bindings(runtime: "Runtime", channel: str, account: str) -> list[Bi
     return [
         one
         for one in book.load(runtime.layout).values()
-        if one.conversation[:2] == (channel, account) and one.status is not BindingStatus.ENDED
+        if one.conversation.account_key == (channel, account)
+        and one.status is not BindingStatus.ENDED
     ]
 
 

@@ -204,7 +204,7 @@ def begin(runtime: "Runtime", binding: Binding, place: Place) -> None:
     Of a conversation that was just made before the binding, so that no word written there is
     passed over; else after it, and where this is not done the first reading sees to it.
     """
-    channel, account = binding.conversation[:2]
+    channel, account = binding.conversation.account_key
     try:
         with runtime.held((Kind.MIRROR, f"{channel}/{account}")):
             state = load_state(runtime.layout, binding)

@@ -188,7 +188,7 @@ def agent_path(runtime: "Runtime", timer: Timer) -> str:
 
 def _home(environ: Mapping[str, str]) -> str:
     if not environ.get("HOME"):
-        raise InvalidInputError("HOME", "", "set: timers are made for a user")
+        raise InvalidInputError("HOME", "", "set: timers are made for a user", missing=True)
     return environ["HOME"]
 
 

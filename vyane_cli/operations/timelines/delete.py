@@ -40,6 +40,7 @@ def delete_timeline(
             "yes",
             "",
             f"given: it deletes all that {found.name} did",
+            missing=True,
             hint=f"vyane timeline delete {who or found.session} --yes",
             slug="confirm",
         )

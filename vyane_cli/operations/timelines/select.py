@@ -42,7 +42,11 @@ def find_timeline(runtime: "Runtime", who: str) -> Found:
         speaker = whoami(runtime)
         if speaker.kind is not FromKind.WORKER or speaker.session is None:
             raise InvalidInputError(
-                "session", "", "given", hint="outside of a session name one: `vyane workers`"
+                "session",
+                "",
+                "given",
+                missing=True,
+                hint="outside of a session name one: `vyane workers`",
             )
         worker = next((w for w in workers if w.id == speaker.id), None)
         return _found(runtime, speaker.session.logical_session, worker)

@@ -103,6 +103,7 @@ def check_watch(
             "mode",
             "",
             "given",
+            missing=True,
             slug="mode_required",
             hint="--history ends, --follow goes on, --tail shows only what comes; "
             "`vyane timeline show` tells the story",

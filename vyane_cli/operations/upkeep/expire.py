@@ -120,7 +120,7 @@ def _expire_box(sweep: Sweep, box: Box) -> int:
             try:
                 plan = _plan(runtime, opened.mailbox)
                 found = keep(runtime, plan, box.worker, box.lock)
-                opened.change_all([inbox.Step(*change[1:]) for change in plan.changes])
+                opened.change_all(inbox.steps_of(plan.changes))
             finally:
                 opened.close()
     tell(runtime, [found] if found is not None else [])

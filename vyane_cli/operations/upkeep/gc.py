@@ -192,7 +192,7 @@ def forget_bindings(sweep: Sweep) -> int:
         with sweep.runtime.held((Kind.BINDINGS, "")):
             bindings.change(sweep.layout, lambda known: [known.pop(one.id, None) for one in old])
         for one in old:
-            sweep.remove(sweep.layout.thread_state(*one.conversation[:2], one.id))
+            sweep.remove(sweep.layout.thread_state(*one.conversation.account_key, one.id))
     return len(old)
 
 

@@ -51,7 +51,9 @@ def bindings(subject: Subject) -> Finding:
     found = list(book.load(subject.layout).values())
     counts = summary_of(found, subject.clock.at)
     active = [one for one in found if one.status is BindingStatus.ACTIVE]
-    lost = [one.id for one in active if not is_set_up(subject.runtime, *one.conversation[:2])]
+    lost = [
+        one.id for one in active if not is_set_up(subject.runtime, *one.conversation.account_key)
+    ]
     if lost:
         fix = "set the channel up in config.toml, or `vyane unbind --id ID --reason …`"
         return Finding(False, f"their channel is not set up: {some(lost)}", fix)
