@@ -95,7 +95,7 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager"
 HOOK_MAY_NOT_LOAD = set(
     "asyncio concurrent.futures ctypes datetime importlib.metadata inspect logging"
     " enum multiprocessing pathlib socket ssl subprocess tempfile tomllib typing urllib.request"
-    " filelock orjson psutil pydantic rich tomlkit typer".split()
+    " filelock orjson psutil pydantic rich tomlkit typer ulid".split()
 )
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from ulid import ULID
+
 from vyane_cli import channels
 from vyane_cli.core.calls import Trigger
 from vyane_cli.core.events import EventKind, Outcome
@@ -60,6 +62,14 @@ class _Bounded(Runtime):
 
     def deadline(self, budget_s: float | None = None) -> Deadline:
         return super().deadline(self.timeout_s if budget_s is None else budget_s)
+
+    def new_id(self, now_ms: int) -> str:
+        """Return the id that a hook would make, by python-ulid: its import is no matter here."""
+        fresh = ULID.from_bytes(now_ms.to_bytes(6, "big") + self.entropy(10))
+        if self._last_id and str(fresh) <= self._last_id:
+            fresh = ULID.from_int(int(ULID.from_str(self._last_id)) + 1)
+        self._last_id = str(fresh)
+        return self._last_id
 
 
 class Vyane:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ulid import ULID
 
+from vyane_cli import connect
 from vyane_cli.core import ids
 
 entropy = st.binary(min_size=10, max_size=10)
@@ -32,6 +33,18 @@ def test_ids_of_one_process_sort_as_they_were_made_whatever_the_clock_does(readi
     assert made == sorted(made)
     assert len(set(made)) == len(made)
     assert all(ids.is_ulid(one) for one in made)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 40), entropy), max_size=40))
+def test_the_python_api_makes_the_same_ids_by_python_ulid(readings):
+    """The hook path has its own twenty lines, and they may not differ."""
+    api = connect("/nowhere").runtime
+    last = ""
+    for now_ms, random in readings:
+        api.entropy = lambda _size, random=random: random
+        last = ids.next_ulid(last, now_ms, random)
+
+        assert api.new_id(now_ms) == last
 
 
 def test_a_thousand_ids_of_one_millisecond_are_in_order():
