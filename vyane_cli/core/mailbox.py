@@ -209,6 +209,11 @@ class Mailbox(NamedTuple):
         """What may still change, oldest first."""
         return tuple(entry for entry in self.entries if not entry.settled)
 
+    @property
+    def pending(self) -> tuple[Entry, ...]:
+        """What waits for its reader, oldest first: unclaimed, or handed by a wake so far."""
+        return tuple(entry for entry in self.unsettled if entry.waiting or entry.handed)
+
 
 def takeover_of(boxes: Iterable[Mailbox]) -> str:
     """The id of the latest takeover that is not over: not read yet, or its turn still runs.

@@ -7,7 +7,7 @@ from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.liveness import last_sign, look
 from vyane_cli.operations.storing import Target
-from vyane_cli.store import processes, registry
+from vyane_cli.store import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,9 +139,7 @@ def _relation(speaker: Speaker, target: Worker | None, own: Worker | None = None
 def _is_active(runtime: "Runtime", worker: Worker) -> bool:
     if worker.final:
         return False
-    session_id = registry.read_current(runtime.layout, worker.id)
-    session = registry.load_session(runtime.layout, session_id) if session_id else None
-    if session is None or session.ended or processes.is_present(session.process) is False:
+    if registry.has_ended(registry.current_session(runtime.layout, worker.id)):
         return False
     if worker.status is not WorkerStatus.STALE:
         return True

@@ -30,10 +30,5 @@ class Waiting(NamedTuple):
 def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
     """How many messages are pending, and since when."""
     boxes = [inbox.read(path).mailbox for path in boxes_of(runtime, worker_id, logical)]
-    pending = [
-        entry.message.ts
-        for box in boxes
-        for entry in box.unsettled
-        if entry.waiting or entry.handed
-    ]
+    pending = [entry.message.ts for box in boxes for entry in box.pending]
     return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))

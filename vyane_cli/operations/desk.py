@@ -284,8 +284,7 @@ class Desk:
         named.discard(self.session.id)
         gone = set()
         for session_id in named:
-            other = registry.load_session(self.runtime.layout, session_id)
-            if other is None or other.ended or processes.is_present(other.process) is False:
+            if registry.has_ended(registry.load_session(self.runtime.layout, session_id)):
                 gone.add(session_id)
         return frozenset(gone)
 

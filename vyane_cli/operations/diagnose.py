@@ -35,8 +35,7 @@ def append_fact(
     clock: Clock,
 ) -> None:
     """Append one control fact to a worker's timeline, under its lock. On disk when this returns."""
-    session_id = registry.read_current(runtime.layout, worker)
-    session = registry.load_session(runtime.layout, session_id) if session_id else None
+    session = registry.current_session(runtime.layout, worker)
     known = session is not None and session.logical_session == logical
     identity = timeline.Identity(logical, worker)
     if session is not None and known:
@@ -46,8 +45,7 @@ def append_fact(
 
 def present_session(runtime: "Runtime", worker: str) -> HostSession | None:
     """The worker's present host session, if it has one."""
-    session_id = registry.read_current(runtime.layout, worker)
-    return registry.load_session(runtime.layout, session_id) if session_id else None
+    return registry.current_session(runtime.layout, worker)
 
 
 def note_in_timeline(

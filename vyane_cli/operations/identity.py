@@ -75,8 +75,7 @@ def _by_worker(runtime: "Runtime") -> HostSession | None:
     worker = runtime.environ.get("VYANE_WORKER", "")
     if not is_safe_id(worker):
         return None
-    session_id = registry.read_current(runtime.layout, worker)
-    return registry.load_session(runtime.layout, session_id) if is_safe_id(session_id) else None
+    return registry.current_session(runtime.layout, worker)
 
 
 def _by_environment(runtime: "Runtime") -> HostSession | None:

@@ -37,8 +37,7 @@ def type_for_mail(runtime: "Runtime", worker_id: str, clock: Clock) -> bool:
     """Type the line, if the session is idle, unwatched, in tmux, and its box is empty."""
     layout = runtime.layout
     worker = registry.Registry(layout).workers.get(worker_id)
-    session_id = registry.read_current(layout, worker_id) if worker is not None else ""
-    session = registry.load_session(layout, session_id) if session_id else None
+    session = registry.current_session(layout, worker_id) if worker is not None else None
     host = runtime.host(session.host) if session is not None else None
     if worker is None or session is None or host is None or not session.terminal:
         return False

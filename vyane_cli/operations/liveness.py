@@ -33,10 +33,9 @@ class Look(NamedTuple):
 def look(runtime: "Runtime", worker: Worker) -> Look:
     """Read what the session's own files say. A damaged timeline counts as no open turn."""
     layout = runtime.layout
-    session_id = registry.read_current(layout, worker.id)
     session, damaged = None, ""
     try:
-        session = registry.load_session(layout, session_id) if session_id else None
+        session = registry.current_session(layout, worker.id)
     except CorruptStateError as error:
         damaged = error.message
     if session is None:

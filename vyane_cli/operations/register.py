@@ -263,9 +263,7 @@ def _may_replace(runtime: "Runtime", before: str, call: HookCall) -> bool:
     if call.event in (Event.SESSION_START, Event.CALL) or not is_safe_id(before):
         return True
     other = registry.load_session(runtime.layout, before)
-    if other is None or other.ended or other.replaced_by:
-        return True
-    return processes.is_present(other.process) is False
+    return other is None or bool(other.replaced_by) or registry.has_ended(other)
 
 
 def end_session(
@@ -328,10 +326,8 @@ def register_worker(
 def _next_generation(
     runtime: "Runtime", workers: registry.Registry, worker: Worker, call: HookCall
 ) -> HostSession:
-    before_id = registry.read_current(runtime.layout, worker.id)
-    before = registry.load_session(runtime.layout, before_id) if before_id else None
-    gone = before is None or before.ended or processes.is_present(before.process) is False
-    if not gone and not worker.final:
+    before = registry.current_session(runtime.layout, worker.id)
+    if not registry.has_ended(before) and not worker.final:
         raise ConflictError(
             f"{worker.name} is a live worker ({worker.id})",
             hint=f"choose another name, such as {unique_name(worker.name, [worker.name])}",

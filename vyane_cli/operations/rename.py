@@ -28,8 +28,7 @@ def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
         if name.casefold() in taken:
             other = taken[name.casefold()]
             raise ConflictError(f"{name} is the name of {other.id}", hint="choose another name")
-        session_id = registry.read_current(layout, worker.id)
-        session = registry.load_session(layout, session_id) if session_id else None
+        session = registry.current_session(layout, worker.id)
         logical = worker.logical_session_id
         conversation = registry.load_logical_session(layout, logical) if logical else None
         with files.before_commit():

@@ -253,6 +253,5 @@ def is_lost(runtime: "Runtime", worker: Worker) -> bool:
     if launch.process is not None and processes.is_present(launch.process) is not False:
         return False
     # a child whose hooks registered it, and whose launcher died before it noted the process
-    session_id = registry.read_current(runtime.layout, launch.worker)
-    session = registry.load_session(runtime.layout, session_id) if session_id else None
+    session = registry.current_session(runtime.layout, launch.worker)
     return session is None or processes.is_present(session.process) is False

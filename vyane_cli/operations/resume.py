@@ -119,8 +119,7 @@ def _interrupted(status: WorkerStatus) -> WorkerStatus:
 def close_look(runtime: "Runtime", worker: Worker) -> Closed:
     """What is known of a worker's session, for the rule."""
     layout = runtime.layout
-    session_id = registry.read_current(layout, worker.id)
-    session = registry.load_session(layout, session_id) if session_id else None
+    session = registry.current_session(layout, worker.id)
     launch = launches.load(layout, worker.id)
     gone = session is not None and all(
         processes.is_present(process) is False for process in (session.process, *session.others)
@@ -153,7 +152,7 @@ def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> N
     """The prompt and the launch, on disk before anything is started."""
     layout = runtime.layout
     found = _runtime_of(runtime, worker)
-    session = registry.load_session(layout, registry.read_current(layout, worker.id))
+    session = registry.current_session(layout, worker.id)
     before = launches.load(layout, worker.id)
     assert found is not None
     assert session is not None
@@ -185,8 +184,7 @@ def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> N
 
 def _start(runtime: "Runtime", worker: Worker) -> None:
     found = _runtime_of(runtime, worker)
-    session_id = registry.read_current(runtime.layout, worker.id)
-    session = registry.load_session(runtime.layout, session_id)
+    session = registry.current_session(runtime.layout, worker.id)
     if found is None or session is None:
         return
     environment = child_environment(runtime.environ, found, runtime.layout.root, worker.id)

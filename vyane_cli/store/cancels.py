@@ -7,9 +7,8 @@ crash leaves the plan without its outcomes: the same command, or the same operat
 from __future__ import annotations
 
 from vyane_cli.core.cancels import Cancel, parse_cancel, render_cancel
-from vyane_cli.store import document
+from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
-from vyane_cli.store.registry import listdir
 
 
 def load(layout: Layout, operation: str) -> Cancel | None:
@@ -24,9 +23,8 @@ def save(layout: Layout, cancel: Cancel) -> None:
 
 def unsettled(layout: Layout, root: str) -> Cancel | None:
     """The cancel of this root that has not come to its end."""
-    for name in listdir(layout("queue", "cancels")):
-        if name.endswith(".json") and not name.startswith("."):
-            found = load(layout, name[: -len(".json")])
-            if found is not None and found.root == root and not found.settled:
-                return found
+    for name in files.json_names(layout("queue", "cancels")):
+        found = load(layout, name)
+        if found is not None and found.root == root and not found.settled:
+            return found
     return None

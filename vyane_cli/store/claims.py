@@ -15,7 +15,6 @@ from vyane_cli.core.claims import Claim, parse_claim, render_claim
 from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
-from vyane_cli.store.registry import listdir
 
 
 def load(layout: Layout, project: str, task: str) -> Claim | None:
@@ -25,12 +24,7 @@ def load(layout: Layout, project: str, task: str) -> Claim | None:
 
 def listing(layout: Layout, project: str) -> tuple[str, ...]:
     """The tasks that have a claim, be it one that cannot be read."""
-    names = listdir(layout("projects", project, "claims"))
-    return tuple(
-        name[: -len(".json")]
-        for name in names
-        if name.endswith(".json") and not name.startswith(".")
-    )
+    return tuple(files.json_names(layout("projects", project, "claims")))
 
 
 def stale(layout: Layout, project: str, task: str) -> tuple[Claim, ...]:
@@ -43,9 +37,9 @@ def all_stale(layout: Layout, project: str, beginning: str = "") -> dict[str, Cl
     """The claims that were freed, by path, of those names that begin so."""
     folder = layout("projects", project, "claims-stale")
     found = {}
-    for name in listdir(folder):
-        if name.startswith(beginning) and name.endswith(".json"):
-            path = os.path.join(folder, name)
+    for name in files.json_names(folder):
+        if name.startswith(beginning):
+            path = os.path.join(folder, name + ".json")
             try:
                 claim = document.load_as(path, parse_claim, "claim")
             except CorruptStateError:

@@ -8,9 +8,8 @@ from typing import Any
 
 from vyane_cli.core.cursors import Cursor, parse_cursor, render_cursor
 from vyane_cli.errors import CorruptStateError, InvalidInputError
-from vyane_cli.store import document
+from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
-from vyane_cli.store.registry import listdir
 
 
 def load(layout: Layout, session: str, name: str) -> Cursor | None:
@@ -41,9 +40,4 @@ def save(layout: Layout, session: str, name: str, cursor: Cursor, at: float) -> 
 
 def names(layout: Layout, session: str) -> list[str]:
     """The consumers that this timeline has."""
-    folder = layout("timelines", session, "cursors")
-    return [
-        name[: -len(".json")]
-        for name in listdir(folder)
-        if name.endswith(".json") and not name.startswith(".")
-    ]
+    return files.json_names(layout("timelines", session, "cursors"))

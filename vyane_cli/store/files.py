@@ -130,6 +130,30 @@ def sync_directories(path: str, root: str) -> None:
         folder = os.path.dirname(folder)
 
 
+def listdir(path: str) -> list[str]:
+    """Names in a folder, sorted; none when it is not there, or is a file that somebody put there.
+
+    StorageError when what it lies in is no folder either, such as a home that is a file.
+    """
+    try:
+        return sorted(os.listdir(path))
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError as error:
+        if os.path.isdir(os.path.dirname(path)):
+            return []
+        raise StorageError(path, error) from error
+
+
+def json_names(folder: str) -> list[str]:
+    """Return the names of the JSON documents in a folder, without `.json`, in their files' order.
+
+    Files whose name begins with a dot are passed over: a writer is at work on them, or died.
+    """
+    found = [one for one in listdir(folder) if one.endswith(".json") and not one.startswith(".")]
+    return [one[: -len(".json")] for one in found]
+
+
 def is_temporary(name: str) -> bool:
     """Whether `replace` gives such a name, `.NAME.PID.tmp`, to what is not finished."""
     parts = name.split(".")

@@ -21,13 +21,15 @@ from vyane_cli.core.sessions import (
 )
 from vyane_cli.core.workers import Worker, parse_worker, render_worker
 from vyane_cli.errors import CorruptStateError, StorageError
-from vyane_cli.store import document, files
+from vyane_cli.store import document, files, processes
 from vyane_cli.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
+listdir = files.listdir
 
 _LAST_READ: dict[str, tuple[object, dict[str, Any], dict[str, Worker]]] = {}
 """What each registry held when this process read it last: values, never changed in place."""
@@ -127,6 +129,22 @@ def read_current(layout: Layout, worker: str) -> str:
     return found if is_safe_id(found) else ""
 
 
+def current_session(layout: Layout, worker: str) -> HostSession | None:
+    """Return the record of the worker's present host session; None when it has none."""
+    session_id = read_current(layout, worker)
+    return load_session(layout, session_id) if session_id else None
+
+
+def has_ended(session: HostSession | None) -> bool:
+    """Return whether a host session has ended: no record, its end on record, or no process.
+
+    Only a process that is proven gone counts: one that cannot be told may still run.
+    """
+    if session is None or session.ended:
+        return True
+    return processes.is_present(session.process) is False
+
+
 def write_current(layout: Layout, worker: str, session_id: str) -> None:
     """Publish the worker's present host session. Under its inbox lock, before any fold."""
     files.make_directories(layout("current"))
@@ -162,30 +180,14 @@ def read_text(path: str) -> str:
 def known_sessions(layout: Layout) -> list[HostSession]:
     """Every host session on record; an unreadable document is passed over (`doctor` names it)."""
     found = []
-    for name in listdir(layout("sessions")):
-        if name.endswith(".json") and not name.startswith("."):
-            try:
-                session = load_session(layout, name[: -len(".json")])
-            except CorruptStateError:
-                continue
-            if session is not None:
-                found.append(session)
+    for name in files.json_names(layout("sessions")):
+        try:
+            session = load_session(layout, name)
+        except CorruptStateError:
+            continue
+        if session is not None:
+            found.append(session)
     return found
-
-
-def listdir(path: str) -> list[str]:
-    """Names in a folder, sorted; none when it is not there, or is a file that somebody put there.
-
-    StorageError when what it lies in is no folder either, such as a home that is a file.
-    """
-    try:
-        return sorted(os.listdir(path))
-    except FileNotFoundError:
-        return []
-    except NotADirectoryError as error:
-        if os.path.isdir(os.path.dirname(path)):
-            return []
-        raise StorageError(path, error) from error
 
 
 def plain(worker: Worker) -> dict[str, Any]:

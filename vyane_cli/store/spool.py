@@ -15,7 +15,6 @@ from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.store import codec, files
 from vyane_cli.store.layout import Layout
-from vyane_cli.store.registry import listdir
 
 
 class Spooled(NamedTuple):
@@ -40,10 +39,8 @@ def waiting(layout: Layout, session: str) -> list[Spooled]:
     """The kept calls, oldest first. One that cannot be read is passed over, and stays."""
     folder = layout.spool(session)
     found = []
-    for name in listdir(folder):
-        if name.startswith(".") or not name.endswith(".json"):
-            continue
-        path = os.path.join(folder, name)
+    for name in files.json_names(folder):
+        path = os.path.join(folder, name + ".json")
         try:
             with open(path, "rb") as file:
                 data = codec.decode_line(file.read().rstrip(b"\n"))

@@ -16,7 +16,6 @@ from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import VyaneError
 from vyane_cli.store import document, files
 from vyane_cli.store.layout import Layout
-from vyane_cli.store.registry import listdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,11 +47,9 @@ def keep(layout: Layout, untold: Untold) -> None:
 def listing(layout: Layout) -> list[Untold]:
     """All that is kept, oldest first. A damaged one is passed over: `doctor` names it."""
     found, folder = [], layout("queue", "untold")
-    for name in listdir(folder):
-        if name.startswith(".") or not name.endswith(".json"):
-            continue
+    for name in files.json_names(folder):
         try:
-            kept = document.load_as(os.path.join(folder, name), _parse, "notice")
+            kept = document.load_as(os.path.join(folder, name + ".json"), _parse, "notice")
         except VyaneError:
             continue
         found += [kept] if kept is not None else []

@@ -272,8 +272,7 @@ def _signal(runtime: "Runtime", plan: Cancel) -> None:
 
 def _process_of(runtime: "Runtime", worker: Worker) -> Process | None:
     """The process on record: its session's, else that of its launch."""
-    session_id = registry.read_current(runtime.layout, worker.id)
-    session = registry.load_session(runtime.layout, session_id) if session_id else None
+    session = registry.current_session(runtime.layout, worker.id)
     if session is not None:
         return session.process
     launch = launches.load(runtime.layout, worker.id)

@@ -1,5 +1,6 @@
 """Topology: the workers as a tree, with what each does and its last progress. No change."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.identity import own_worker
 from vyane_cli.operations.liveness import describe_worker
 from vyane_cli.store import bindings as bindings_file
-from vyane_cli.store import document, inbox, mirrors, registry
+from vyane_cli.store import document, files, inbox, mirrors, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,13 +119,12 @@ def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker])
 def _logical_sessions(runtime: "Runtime") -> list[LogicalSession]:
     found = []
     folder = runtime.layout("logical-sessions")
-    for name in registry.listdir(folder):
-        if name.endswith(".json") and not name.startswith("."):
-            try:
-                data = document.load(runtime.layout("logical-sessions", name))
-                found.append(parse_logical_session(data or {}))
-            except (CorruptStateError, KeyError, TypeError, ValueError):
-                continue  # `doctor` names it
+    for name in files.json_names(folder):
+        try:
+            data = document.load(os.path.join(folder, name + ".json"))
+            found.append(parse_logical_session(data or {}))
+        except (CorruptStateError, KeyError, TypeError, ValueError):
+            continue  # `doctor` names it
     return found
 
 

@@ -156,9 +156,8 @@ def answer_of(runtime: "Runtime", worker: Worker | None, digest: str) -> str | N
     """The whole text of an answer, from the host's own transcript; None when it is not there."""
     if worker is None:
         return None
-    current = registry.read_current(runtime.layout, worker.id)
     try:
-        session = registry.load_session(runtime.layout, current) if current else None
+        session = registry.current_session(runtime.layout, worker.id)
     except VyaneError:
         return None
     host = runtime.host(session.host) if session is not None else None

@@ -69,6 +69,5 @@ def find_timeline(runtime: "Runtime", who: str) -> Found:
 
 def _found(runtime: "Runtime", session: str, worker: Worker | None) -> Found:
     layout = runtime.layout
-    current = registry.read_current(layout, worker.id) if worker is not None else ""
-    host = registry.load_session(layout, current) if is_safe_id(current) else None
+    host = registry.current_session(layout, worker.id) if worker is not None else None
     return Found(session, layout.timeline(session), worker, host)

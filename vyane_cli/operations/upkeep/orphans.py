@@ -50,8 +50,7 @@ def _over_since(sweep: Sweep, workers: dict[str, Worker]) -> dict[str, float]:
         if parent.final:
             found[parent_id] = parent.ended_at or parent.last_used_at
             continue
-        session_id = registry.read_current(sweep.layout, parent_id)
-        session = registry.load_session(sweep.layout, session_id) if session_id else None
+        session = registry.current_session(sweep.layout, parent_id)
         since = sweep.over_since(session) if session is not None else None
         if since is not None:
             found[parent_id] = since

@@ -34,8 +34,7 @@ def _retire(sweep: Sweep, worker: Worker) -> int:
 
 
 def _may_retire(sweep: Sweep, worker: Worker) -> bool:
-    session_id = registry.read_current(sweep.layout, worker.id)
-    session = registry.load_session(sweep.layout, session_id) if session_id else None
+    session = registry.current_session(sweep.layout, worker.id)
     if session is not None:
         over = sweep.is_over(session, sweep.keep_s)
     else:

@@ -6,7 +6,7 @@ from typing import Any
 
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.errors import VyaneError
-from vyane_cli.store import files, markers, processes, registry
+from vyane_cli.store import files, markers, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Sweep:
 
     def over_since(self, session: HostSession) -> float | None:
         """The last sign of a session that is over; None while it may run."""
-        if not session.ended and processes.is_present(session.process) is not False:
+        if not registry.has_ended(session):
             return None
         beat = markers.modified(self.layout.beat(session.id))
         return max(session.ended_at or 0.0, beat, session.started_at)

@@ -209,12 +209,7 @@ def many_workers(subject: Subject) -> Finding:
 
 def _waiting(runtime: Runtime, seen: Seen) -> list[Entry]:
     paths = boxes_of(runtime, seen.worker.id, seen.worker.logical_session_id)
-    return [
-        entry
-        for path in paths
-        for entry in inbox.read(path).mailbox.unsettled
-        if entry.waiting or entry.handed
-    ]
+    return [entry for path in paths for entry in inbox.read(path).mailbox.pending]
 
 
 # ------------------------------------------------------------------ markers

@@ -14,6 +14,7 @@ from vyane_cli.operations.strangers import strangers
 from vyane_cli.store import (
     claims,
     document,
+    files,
     journal,
     ledger,
     needs,
@@ -277,9 +278,8 @@ def _documents(layout: Layout) -> Iterator[str]:
         for account in registry.listdir(layout("mirror", channel))
     ]
     for folder in folders:
-        for name in registry.listdir(folder):
-            if name.endswith(".json") and not name.startswith("."):
-                yield os.path.join(folder, name)
+        for name in files.json_names(folder):
+            yield os.path.join(folder, name + ".json")
 
 
 def books(subject: Subject) -> Finding:
@@ -400,9 +400,8 @@ def spool(subject: Subject) -> Finding:
     waiting: list[str] = []
     for session in registry.listdir(subject.layout("timelines")):
         folder = subject.layout("timelines", session, "spool")
-        files = [name for name in registry.listdir(folder) if name.endswith(".json")]
-        if files:
-            waiting.append(f"{session} ({len(files)})")
+        if calls := files.json_names(folder):
+            waiting.append(f"{session} ({len(calls)})")
     if not waiting:
         return Finding(True, "nothing waits")
     return Finding(
