@@ -277,3 +277,18 @@ def test_a_paused_project_that_moves_again_is_not_alone(stage):
     collect(stage.world)
 
     assert not kinds(stage.world)
+
+
+def test_an_entry_that_somebody_resolves_at_the_same_moment_is_no_error(stage, monkeypatch):
+    call = call_of(NeedKind.CLAIM, project=NAME, path=stage.layout.claim(NAME, "T9"), message="x")
+    call_person(stage.world, call)
+    real = needs.resolve
+
+    def after_another(layout, names, *more):
+        real(layout, [call.key], *more)
+        return real(layout, names, *more)
+
+    monkeypatch.setattr(needs, "resolve", after_another)
+
+    assert end_calls(stage.world) == 0
+    assert not stage.needs()

@@ -2,6 +2,8 @@
 
 import ast
 import string
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,6 +213,18 @@ def test_each_kind_is_called_for_somewhere():
     assert "kind" in used  # of the reason of cell E
     assert used - {"kind"} <= {f"NeedKind.{kind.name}" for kind in NeedKind}
     assert {f"NeedKind.{kind.name}" for kind in NeedKind} <= used | by_reason
+
+
+def test_the_table_loads_nothing_that_a_hook_may_not():
+    program = (
+        f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import vyane_cli.core.attention;"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert not set(ran.stdout.split()) & {"typing", "enum", "dataclasses", "json", "re"}
 
 
 # --- what ends an entry ------------------------------------------------------------------------

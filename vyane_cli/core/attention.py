@@ -98,7 +98,7 @@ ROWS: tuple[NeedRow, ...] = (
         "{text}",
         "{sentence}",
         EndedBy.PERSON,
-        "only you know whether the question is answered",
+        "whether it is answered is yours to say",
     ),
     NeedRow(
         NeedKind.BLOCKED,
@@ -274,7 +274,7 @@ ROWS: tuple[NeedRow, ...] = (
         "what you wrote did not reach {target} in its time: {said}",
         "send it again if it still matters: `vyane show {message}` has it whole",
         EndedBy.PERSON,
-        "only you know whether it still matters",
+        "whether it still matters is yours to say",
     ),
     NeedRow(
         NeedKind.DELIVERY,
@@ -283,7 +283,7 @@ ROWS: tuple[NeedRow, ...] = (
         "{text}",
         "",
         EndedBy.PERSON,
-        "no file says that sessions have stopped answering each other, or why a turn did not start",
+        "no file says why a turn did not start, or that sessions answer each other no longer",
     ),
 )
 NEEDS: Mapping[NeedKind, NeedRow] = {row.kind: row for row in ROWS}

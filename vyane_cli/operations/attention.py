@@ -21,7 +21,7 @@ from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import VYANE
 from vyane_cli.core.tasks import Task
 from vyane_cli.core.workers import Worker
-from vyane_cli.errors import VyaneError
+from vyane_cli.errors import NotFoundError, VyaneError
 from vyane_cli.operations.liveness import look
 from vyane_cli.store import claims, inbox, ledger, markers, needs, notices, projects, registry
 
@@ -51,7 +51,10 @@ def end_calls(
         if reader.is_over(str(one["key"]), str(one["project"]))
     ]
     if over and not dry_run:
-        needs.resolve(runtime.layout, over, VYANE, runtime.clock(), runtime.deadline())
+        try:
+            needs.resolve(runtime.layout, over, VYANE, runtime.clock(), runtime.deadline())
+        except NotFoundError:
+            return 0  # somebody has resolved one of them since: the next run looks again
     return len(over)
 
 
