@@ -166,6 +166,13 @@ def test_the_settings_page_has_every_channel_with_its_keys() -> None:
         assert tables.parts(section)[2] == tables.settings(keys)
 
 
+def test_the_page_of_what_you_are_needed_for_has_every_kind_with_what_ends_it() -> None:
+    section = tables.section(tables.ATTENTION.read_text(), "Kinds")
+
+    assert section is not None
+    assert tables.parts(section)[2] == tables.attention()
+
+
 def test_the_exit_codes_page_has_every_code() -> None:
     rows = pages.table(REFERENCE / "exit-codes.md", "Codes")
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from tests.simulated import World, fast_folder
 from tests.store.faults import ENDLESS, stopped_at
+from vyane_cli.core.attention import NeedCall
 from vyane_cli.core.needs import TRIES, fold, to_tell
 from vyane_cli.operations.health.checks.notifications import notifications
 from vyane_cli.operations.health.checks.subject import Subject
@@ -70,9 +71,9 @@ def test_a_call_without_a_reason_or_an_ask_is_refused(run, words):  # noqa: F811
 
 def test_a_number_is_not_used_again_after_it_was_resolved(world):
     for key in "ab":
-        call_person(world, key, key)
+        call_person(world, NeedCall(key, key))
     needs.resolve(world.layout, ["N2"], "ann", world.clock(), world.deadline())
-    call_person(world, "b", "again")
+    call_person(world, NeedCall("b", "again"))
 
     assert [(e["id"], e["text"]) for e in needs.listing(world.layout)] == [
         ("N1", "a"), ("N3", "again"),
@@ -80,14 +81,14 @@ def test_a_number_is_not_used_again_after_it_was_resolved(world):
 
 
 def test_to_be_told_of_an_entry_does_not_resolve_it(world):
-    call_person(world, "a", "a")
+    call_person(world, NeedCall("a", "a"))
     needs.claim_notices(world.layout, world.clock(), world.deadline())
     assert not needs.was_resolved(world.layout, "a")
     assert not needs.was_resolved(world.layout, "b")
 
     needs.resolve(world.layout, ["N1"], "ann", world.clock(), world.deadline())
     assert needs.was_resolved(world.layout, "a")
-    call_person(world, "a", "again")
+    call_person(world, NeedCall("a", "again"))
     assert not needs.was_resolved(world.layout, "a")
 
 
@@ -150,7 +151,7 @@ def listener():
 
 
 def test_an_entry_is_told_of_once_and_no_address_is_kept(world, listener, capfd):
-    call_person(world, "a", "no key", ask="put it into .env", who="api", project="shop")
+    call_person(world, NeedCall("a", "no key", ask="put it into .env", who="api", project="shop"))
 
     assert notify(world, [listener.url]).sent == ("N1",)
     assert notify(world, [listener.url]).sent == ()
@@ -164,14 +165,14 @@ def test_an_entry_is_told_of_once_and_no_address_is_kept(world, listener, capfd)
 
 
 def test_what_fails_is_tried_again_and_in_the_end_left(world, listener, capfd):
-    call_person(world, "a", "no key")
+    call_person(world, NeedCall("a", "no key"))
     listener.status = 500
     for _ in range(TRIES):
         assert notify(world, [listener.url]).failed == ("N1",)
     assert notify(world, [listener.url]) == ((), (), True)
     assert capfd.readouterr() == ("", "")
 
-    call_person(world, "b", "no coffee")
+    call_person(world, NeedCall("b", "no coffee"))
     listener.status = 200
     assert notify(world, [listener.url]).sent == ("N2",)
 
@@ -185,7 +186,7 @@ def test_addresses_come_from_the_environment_before_the_settings(world, listener
 
 
 def test_without_an_address_nothing_is_sent_or_claimed(world):
-    call_person(world, "a", "no key")
+    call_person(world, NeedCall("a", "no key"))
 
     assert notify(world).configured is False
     assert needs.listing(world.layout)[0]["notified"] is False
@@ -211,7 +212,7 @@ def test_without_the_extra_the_next_step_is_named(run, monkeypatch):  # noqa: F8
 
 def test_a_call_from_a_hook_is_told_of_by_a_process_that_nobody_waits_for(world, listener):
     world.environ = {"VYANE_NOTIFY_URLS": listener.url, "PATH": "/usr/bin:/bin"}
-    call_person(world, "a", "no key")
+    call_person(world, NeedCall("a", "no key"))
     os.wait()  # only this test does
 
     assert [heard["message"] for heard in listener.heard] == ["no key"]

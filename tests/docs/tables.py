@@ -12,6 +12,7 @@ from typing import Any
 
 from docs import pages
 from vyane_cli.channels import ADAPTERS
+from vyane_cli.core.attention import ENDINGS, ROWS, NeedKind, NeedRow
 from vyane_cli.core.config import CHANNEL_KEYS, KEYS, Key
 from vyane_cli.core.gating import NOTICE_GATES
 from vyane_cli.core.rounds import ACTIONS, MATRIX
@@ -19,6 +20,7 @@ from vyane_cli.core.rounds import ACTIONS, MATRIX
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
 ROUNDS = pages.ROOT / "docs" / "explanation" / "gating.md"
 CONFIG = pages.ROOT / "docs" / "reference" / "config.md"
+ATTENTION = pages.ROOT / "docs" / "reference" / "attention.md"
 
 
 def describe() -> dict[str, Any]:
@@ -86,6 +88,27 @@ def throttles() -> list[str]:
     return ["| throttle | lets a notice through when |", "| --- | --- |", *rows]
 
 
+def attention() -> list[str]:
+    """The lines of the table of what the person is called for."""
+    rows = []
+    for row in ROWS:
+        begin = [] if row.kind is NeedKind.DELIVERY else [str(row.kind)]
+        key = ":".join([*begin, *(name.upper() for name in row.fields)])
+        ends = ENDINGS[row.ended_by].doc + (f": {row.reason}" if row.reason else "")
+        rows.append(f"| `{row.kind}` | `{key}` | {row.when} | {_asked(row)} | {ends} |")
+    return [
+        "| kind | key | when | what is asked | what ends it |",
+        "| --- | --- | --- | --- | --- |",
+        *rows,
+    ]
+
+
+def _asked(row: NeedRow) -> str:
+    """Every sentence that a row may ask; without one, what it says."""
+    asked = dict.fromkeys([row.ask or row.text, *(ask for _, ask in row.forms.values())])
+    return "; or: ".join(re.sub(r"\{(\w+)\}", lambda m: m[1].upper(), one) for one in asked)
+
+
 def first_words(about: Mapping[str, Any]) -> str:
     """The first paragraph of a command's help, on one line."""
     return " ".join(about["help"].split("\n\n")[0].split())
@@ -127,3 +150,4 @@ if __name__ == "__main__":
         put(CONFIG, f"The `{name}` channel", None, settings(adapter.SETTINGS))
     put(ROUNDS, "The matrix of a round", None, matrix())
     put(ROUNDS, "The throttles of notices", None, throttles())
+    put(ATTENTION, "Kinds", None, attention())

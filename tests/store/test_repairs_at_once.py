@@ -10,6 +10,7 @@ import pytest
 from tests.reliability import history
 from tests.reliability.actors import Stage, Work, wait_for
 from tests.simulated import World, machine
+from vyane_cli.core.attention import NeedCall
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.health.checks import state
 from vyane_cli.operations.health.repairs import repair
@@ -197,9 +198,9 @@ def test_what_is_derived_is_mended_while_it_is_derived(stage):
             marker.touch() if number % 4 < 2 else marker.unlink()
 
     def need(world: World, number: int) -> None:
-        call_person(world, f"k{number}", f"text {number}")
+        call_person(world, NeedCall(f"k{number}", f"text {number}"))
 
-    call_person(stage.world, "first", "text")
+    call_person(stage.world, NeedCall("first", "text"))
     writers = [stage.begin(stage.sender(f"w{n}", 25)) for n in range(4)]
     others = [stage.begin(stage.ticker("t", ends=ends))]
     others += [

@@ -10,12 +10,10 @@ import pytest
 
 from tests.projects import NAME, Scene, scene
 from vyane_cli.core.claims import Claim, renew
-from vyane_cli.core.rounds import MATRIX
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.projects import wake as rounds
-from vyane_cli.operations.projects.feedback import ASKS
 from vyane_cli.operations.projects.need_user import ask_person
 from vyane_cli.operations.projects.projects import join
 from vyane_cli.operations.projects.schedule import set_status
@@ -338,10 +336,6 @@ def test_a_main_worker_that_exits_a_second_time_is_called_for_again(stage):
     stage.main.die()
 
     assert called == [True, False, True, False]
-
-
-def test_each_reason_of_cell_e_has_the_sentence_that_is_needed():
-    assert set(ASKS) == {row.reason for row in MATRIX if row.cell == "E"}
 
 
 def test_a_main_worker_that_ended_is_not_one_that_was_never_declared(stage):

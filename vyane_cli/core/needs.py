@@ -77,11 +77,6 @@ def to_tell(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in entries if not one["notified"] and one["tries"] < TRIES]
 
 
-def is_ask(entry: Mapping[str, Any]) -> bool:
-    """Whether somebody asked for it with `need-user add`: until it is resolved, they wait."""
-    return str(entry["key"]).startswith("ask:")
-
-
 def sentence(entry: Mapping[str, Any]) -> str:
     """An entry in one line: id, who waits, why, and what is to be said."""
     who = f"{entry['who']} waits: " if entry["who"] else ""

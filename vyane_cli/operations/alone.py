@@ -5,8 +5,8 @@ round looks at all projects; a session that comes to rest looks at its own while
 project without timers is moved by its person, and `vyane status` says how it stands.
 """
 
+from vyane_cli.core.attention import NeedKind, call_of, is_of
 from vyane_cli.core.judging import GoalState, judge
-from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked, has_queue
 from vyane_cli.core.schedules import Schedules, next_round
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Deadline, Runtime
 
 SOON_S = 3600.0
-WHY = "nobody works, something is left to do, and no round is due within the hour"
 
 
 def way_to_a_round(runtime: "Runtime", project: Project, known: Schedules) -> str:
@@ -44,18 +43,13 @@ def call_for_alone(
     if known.installed is None:
         return False
     way = way_to_a_round(runtime, project, known)
-    key = alone_key(runtime, project)
-    if not way or needs.was_resolved(layout, key) or not _is_left(runtime, project):
+    changed_s = markers.modified(layout.schedules(project.name))  # once for each state of these
+    call = call_of(NeedKind.ALONE, project=project.name, schedules_at=changed_s, way=way)
+    if not way or needs.was_resolved(layout, call.key) or not _is_left(runtime, project):
         return False
     if any(is_at_work(runtime, one) is not False for one in members_of(runtime, project)):
         return False
-    return call_person(runtime, key, WHY, deadline=deadline, project=project.name, ask=f"`{way}`")
-
-
-def alone_key(runtime: "Runtime", project: Project) -> str:
-    """The call for a project, once for each state of its schedules."""
-    changed_s = markers.modified(runtime.layout.schedules(project.name))
-    return f"alone:{project.name}:{changed_s:.6f}"
+    return call_person(runtime, call, deadline=deadline)
 
 
 def _is_left(runtime: "Runtime", project: Project) -> bool:
@@ -65,8 +59,9 @@ def _is_left(runtime: "Runtime", project: Project) -> bool:
         return False
     if has_queue(books.ledger):
         return True
-    asks = (one for one in needs.listing(runtime.layout) if one["project"] == project.name)
-    return not blocked(books.ledger) and not any(map(is_ask, asks))
+    open_ones = (one for one in needs.listing(runtime.layout) if one["project"] == project.name)
+    asked = any(is_of(NeedKind.ASK, one["key"]) for one in open_ones)
+    return not blocked(books.ledger) and not asked
 
 
 def call_for_each(runtime: "Runtime") -> None:

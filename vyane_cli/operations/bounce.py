@@ -3,6 +3,7 @@
 import hashlib
 
 from vyane_cli.core import ids
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.messages import (
     BOUNCED,
     FromKind,
@@ -34,10 +35,7 @@ def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> No
     if message.from_kind is FromKind.HUMAN:
         said = shortened(first_line(body_of(message)), EXCERPT)
         call_person(
-            runtime,
-            f"expired:{message.id}",
-            f"what you wrote did not reach {target} in its time: {said}",
-            ask=f"send it again if it still matters: `vyane show {message.id}` has it whole",
+            runtime, call_of(NeedKind.EXPIRED, message=message.id, target=target, said=said)
         )
         return
     if message.from_kind is not FromKind.WORKER or not ids.is_safe_id(message.from_id):

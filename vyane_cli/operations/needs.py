@@ -12,6 +12,7 @@ from vyane_cli.store import needs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from vyane_cli.core.attention import NeedCall
     from vyane_cli.core.turns import Clock
     from vyane_cli.runtime import Deadline, Runtime
 
@@ -20,28 +21,20 @@ URLS = "VYANE_NOTIFY_URLS"
 
 def call_person(
     runtime: "Runtime",
-    key: str,
-    text: str,
+    call: "NeedCall",
     clock: "Clock | None" = None,
     deadline: "Deadline | None" = None,
-    *,
-    who: str = "",
-    ask: str = "",
-    project: str = "",
 ) -> bool:
-    """Keep an entry unless one of this key is open; True when it is new.
-
-    `text` says why, `who` waits, `ask` is the one sentence that is needed of the person.
-    """
+    """Keep an entry unless one of this key is open; True when it is new."""
     new = needs.add(
         runtime.layout,
-        key,
-        text,
+        call.key,
+        call.text,
         clock or runtime.clock(),
         deadline or runtime.limit or runtime.deadline(),
-        who=who,
-        ask=ask,
-        project=project,
+        who=call.who,
+        ask=call.ask,
+        project=call.project,
     )
     if new:
         notify_beside(runtime)

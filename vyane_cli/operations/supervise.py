@@ -15,7 +15,6 @@ from vyane_cli.core.projects import Project, project_of_worker
 from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.news import look_for_news, message_of
 from vyane_cli.operations.nudge import publish
 from vyane_cli.store import document, files, journal, notices, projects, registry
@@ -153,16 +152,18 @@ def _afterwards(runtime: "Runtime", outcome: Outcome, call: HookCall, deadline: 
     layout, clock, target = runtime.layout, runtime.clock(), outcome.target
     try:
         if outcome.decision.rule == "main-exited" and target is not None:
-            name = outcome.project.name
-            call_person(
-                runtime,
-                f"main_exited:{name}:{target.id}",
-                f"{target.name}, the main worker, has exited and does not see what changed",
-                clock,
-                deadline,
-                project=name,
-                ask=f"start it again, or read {layout.to_main(name)}",
+            from vyane_cli.core.attention import NeedKind, call_of
+            from vyane_cli.operations.needs import call_person
+
+            project = outcome.project.name
+            exited = call_of(
+                NeedKind.MAIN_EXITED,
+                project=project,
+                worker=target.id,
+                name=target.name,
+                page=layout.to_main(project),
             )
+            call_person(runtime, exited, clock, deadline)
         if outcome.waits_ms is not None and target is not None:
             with runtime.held((LockKind.INBOX, target.id), deadline=deadline):
                 files.touch(layout.due(target.id), str(clock.now_ms + outcome.waits_ms))

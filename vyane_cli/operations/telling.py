@@ -5,6 +5,7 @@ crash between the two leaves it for the next call of any session, and for `gc`: 
 process that is gone left. A note and an entry are known by id and key, so none comes twice.
 """
 
+from vyane_cli.core.attention import NeedKind, call_of, kept_call
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.plans import TickPlan
 from vyane_cli.errors import VyaneError
@@ -32,10 +33,11 @@ def keep(runtime: "Runtime", plan: TickPlan, worker: str, name: str) -> Untold |
     expired = [e.message for e in plan.expired if e.message.lane is not Lane.QUIET]
     if not plan.need_user and not expired:
         return None
+    calls = [call_of(NeedKind.DELIVERY, worker=worker, text=text) for text in plan.need_user]
     found = Untold(
         runtime.new_id(runtime.clock().now_ms),
         runtime.me(),
-        tuple((f"{worker}:{text}", text) for text in plan.need_user),
+        tuple((call.key, call.text) for call in calls),
         tuple((message, name) for message in expired),
     )
     untold.keep(runtime.layout, found)
@@ -47,7 +49,7 @@ def tell(runtime: "Runtime", found: "Iterable[Untold]", deadline: "Deadline | No
     for one in found:
         try:
             for key, text in one.calls:
-                call_person(runtime, key, text, deadline=deadline)
+                call_person(runtime, kept_call(key, text), deadline=deadline)
             for message, target in one.expired:
                 bounce(runtime, message, target, "ttl")
             untold.done(runtime.layout, one)

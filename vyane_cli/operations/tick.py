@@ -14,7 +14,6 @@ from vyane_cli.core.plans import TickPlan
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.operations.desk import Desk
-from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_overdue
 from vyane_cli.operations.register import end_session, ensure_session
 from vyane_cli.store import files, markers, registry, spool
@@ -148,8 +147,13 @@ def _supervise(
         outcome = supervise(runtime, session.worker, call, deadline)
     except VyaneError as error:
         if isinstance(error, CorruptStateError):
-            key = f"damaged:{error.path}"
-            call_person(runtime, key, error.message, deadline=deadline, ask=error.hint)
+            from vyane_cli.core.attention import NeedKind, call_of
+            from vyane_cli.operations.needs import call_person
+
+            damaged = call_of(
+                NeedKind.DAMAGED, path=error.path, message=error.message, hint=error.hint
+            )
+            call_person(runtime, damaged, deadline=deadline)
         return plan  # the next tick of the project does it
     waits = outcome is not None and outcome.waits_ms is not None
     ours = outcome is not None and outcome.project.main == session.worker

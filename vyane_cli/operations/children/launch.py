@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.results import CANCELLED, Ending, Report
 from vyane_cli.core.runtimes import child_environment, find_runtime
@@ -130,11 +131,7 @@ def _call_person(runtime: "Runtime", worker: str, reason: str) -> None:
     """A closed session that mail was to open again: its mail stays where it is."""
     known = registry.Registry(runtime.layout).workers.get(worker)
     name = known.name if known is not None else worker
-    text = (
-        f"{name} ({worker}) was to be resumed for its mail: {reason}; "
-        f"`vyane logs {worker}` shows what it said, `vyane inbox {worker}` what waits"
-    )
-    call_person(runtime, f"resume:{worker}", text, who=name)
+    call_person(runtime, call_of(NeedKind.RESUME, who=name, worker=worker, name=name, why=reason))
 
 
 def _unheard(reply: Reply) -> None:

@@ -5,7 +5,9 @@ that cannot even be opened here, such as for want of a token in the environment 
 well to whoever asks in a terminal: so the person is called.
 """
 
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.errors import LockTimeoutError, VyaneError
+from vyane_cli.operations.attention import end_calls
 from vyane_cli.operations.conversations.channels import configured
 from vyane_cli.operations.conversations.mirror_pull import pull
 from vyane_cli.operations.conversations.mirror_push import push
@@ -28,10 +30,15 @@ def take_in(runtime: "Runtime") -> int:
 
 def show_all(runtime: "Runtime") -> int:
     """How many posts were shown, over all channels."""
-    return _over_channels(runtime, push, "sent")
+    return _over_channels(runtime, push, "sent", _end_calls)
 
 
-def _over_channels(runtime: "Runtime", work: "Work", counted: str) -> int:
+def _over_channels(
+    runtime: "Runtime",
+    work: "Work",
+    counted: str,
+    afterwards: "Callable[[Runtime, str], None] | None" = None,
+) -> int:
     count = 0
     for name in configured(runtime):
         try:
@@ -42,13 +49,29 @@ def _over_channels(runtime: "Runtime", work: "Work", counted: str) -> int:
             _call_person(runtime, name, error)
             continue
         count += int(report[counted])
+        if afterwards is not None:
+            afterwards(runtime, name)
     return count
 
 
 def _call_person(runtime: "Runtime", channel: str, error: VyaneError) -> None:
     """Once for each cause, while the entry is open."""
-    text = f"rounds cannot show sessions in {channel}, nor hear you there: {error.message}"
+    call = call_of(
+        NeedKind.CHANNEL,
+        channel=channel,
+        slug=error.slug,
+        message=error.message,
+        hint=error.hint,
+    )
     try:
-        call_person(runtime, f"channel:{channel}:{error.slug}", text, ask=error.hint)
+        call_person(runtime, call)
     except VyaneError:
         return
+
+
+def _end_calls(runtime: "Runtime", channel: str) -> None:
+    """A channel that was shown sessions could be opened: the entries about it end."""
+    try:
+        end_calls(runtime, works=channel)
+    except VyaneError:
+        return  # the next round does it

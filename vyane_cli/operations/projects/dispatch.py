@@ -10,6 +10,7 @@ import shutil
 import time
 from typing import Any, NamedTuple
 
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.books import Books
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.notices import digest_of
@@ -25,7 +26,7 @@ from vyane_cli.operations.children.spawn import start_child
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.projects.claims import Claimed, claim_head, held_tasks
-from vyane_cli.operations.projects.starts import LOOK, end_of, key_of, stuck_tasks, why_not_again
+from vyane_cli.operations.projects.starts import end_of, stuck_tasks, why_not_again
 from vyane_cli.store import registry, templates
 
 TYPE_CHECKING = False
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 NOTHING = "nothing-can-start"
 CALL = "call-the-person"
-BY_ITSELF = (
-    "nothing yet: a round tries again by itself when it is gone, as often as `wake.attempts` "
-    "allows; `vyane logs {}` shows what is known"
-)
 TEXT_MAX = PROMPT_MAX_BYTES - 8 * 1024
 
 
@@ -180,11 +177,18 @@ def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worke
 
 
 def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:
-    text = f"the worker {worker.name} for {task.id} was not started (dispatch_not_started): {why}"
     known = registry.Registry(runtime.layout).workers.get(worker.id)
     counted = AGAIN[fate_of(end_of(runtime, known))] is Again.COUNTED
-    ask = (BY_ITSELF if counted else LOOK).format(worker.id)
-    call_person(runtime, key_of(project, task, worker.id), text, project=project.name, ask=ask)
+    call = call_of(
+        NeedKind.START,
+        "" if counted else "look",
+        project=project.name,
+        task=task.id,
+        worker=worker.id,
+        name=worker.name,
+        why=why,
+    )
+    call_person(runtime, call)
 
 
 def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None:
@@ -205,11 +209,12 @@ def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None
             who = workers.get(task.worker)
             known = f"{who.name} has it and does nothing" if who else "no worker is known to run it"
             lines.append(f"{task.id} ({task.title}) is running, but {known}")
-    text = f"there is work that cannot start: {'; '.join(lines)}"
-    key = f"waiting:{project.name}:{digest_of(*lines)}"
-    ask = f"see `vyane task list --project {project.name}`"
-    if stops or idle:
-        when = "when it can go on" if stops else "to have a worker started for it"
-        task = (stops or idle)[0]
-        ask = f"{when}: `vyane task report {task.id} --project {project.name} --state pending`"
-    call_person(runtime, key, text, project=project.name, ask=ask)
+    call = call_of(
+        NeedKind.WAITING,
+        "blocked" if stops else "idle" if idle else "",
+        project=project.name,
+        digest=digest_of(*lines),
+        lines="; ".join(lines),
+        task=next((task.id for task in stops or idle), ""),
+    )
+    call_person(runtime, call)

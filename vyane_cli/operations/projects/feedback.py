@@ -1,8 +1,9 @@
 """Feedback: what a round says when it starts nobody: the gap to the main worker, or a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from vyane_cli.core.attention import ROUND_KINDS, NeedKind, call_of
 from vyane_cli.core.books import Books
 from vyane_cli.core.judging import Says
 from vyane_cli.core.liveness import Liveness
@@ -16,7 +17,6 @@ from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.needs import call_person
-from vyane_cli.operations.projects.calls import blocked_key
 from vyane_cli.operations.projects.readings import Seen, located
 from vyane_cli.operations.storing import is_stored, store, target_of
 from vyane_cli.store import journal, registry, templates
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
 OVER = "over"
 """The reason of the note that ends all gaps before it."""
-
-ASKS: Mapping[str, str] = {
-    "schedule-unreadable": "mend that file by hand; without it A and B run every 30 minutes",
-    "unreadable": "mend by hand, or put back, what is named here: nothing writes it until then",
-    "main-not-declared": "`vyane project edit {project} --main WORKER`",
-    "main-ended": "`vyane project edit {project} --main WORKER`, with one that has not ended",
-    "executing-unknown": (
-        "see by `vyane workers` whether it works; if not, `vyane cancel NAME` ends it, and "
-        "`vyane project leave NAME` lets rounds go on without one that has no process"
-    ),
-    "goal-unknown": "`vyane goal set TITLE --accept NAME --project {project}`, or add tasks",
-}
-"""The one sentence that is needed, by the reason of cell E."""
 
 PATIENCE = 3
 """After so many rounds with the same gap the main worker alone will not close it."""
@@ -177,23 +164,21 @@ def _call(
 ) -> bool:
     """Whether a person was called: what is unclear is theirs, and a gap that nobody closes."""
     name = project.name
-    if verdict.cell is Cell.E:
-        code = verdict.reason.replace("-", "_")
-        text = f"a round cannot tell how the project stands ({code}): {'; '.join(why)}"
-        ask = ASKS[verdict.reason].format(project=name)
-        key = f"{code}:{name}:{digest_of(*why)}"
-        return call_person(runtime, key, text, project=name, ask=ask)
-    said = ", ".join(left) or "?"
     main = seen.main
-    if main is not None and look(runtime, main).liveness is Liveness.EXITED:
-        text = f"the goal is open, nothing is queued, and {main.name} has exited; left: {said}"
-        ask = "start the main worker again, or add tasks"
-        return call_person(runtime, f"main_exited:{name}:{main.id}", text, project=name, ask=ask)
-    if rounds >= PATIENCE:
-        text = f"the goal is open, and {PATIENCE} rounds found nothing queued; left: {said}"
-        ask = "add tasks, or talk to the main worker"
-        return call_person(runtime, f"gap:{name}:{digest_of(*left)}", text, project=name, ask=ask)
-    return False
+    if verdict.cell is Cell.E:
+        kind, digest = ROUND_KINDS[verdict.reason], digest_of(*why)
+        call = call_of(kind, project=name, digest=digest, why="; ".join(why))
+    elif main is not None and look(runtime, main).liveness is Liveness.EXITED:
+        page = runtime.layout.to_main(name)
+        call = call_of(
+            NeedKind.MAIN_EXITED, project=name, worker=main.id, name=main.name, page=page
+        )
+    elif rounds >= PATIENCE:
+        said, digest = ", ".join(left) or "?", digest_of(*left)
+        call = call_of(NeedKind.GAP, project=name, digest=digest, rounds=PATIENCE, left=said)
+    else:
+        return False
+    return call_person(runtime, call)
 
 
 def call_for_blocked(runtime: "Runtime", project: Project, books: Books) -> list[str]:
@@ -201,14 +186,16 @@ def call_for_blocked(runtime: "Runtime", project: Project, books: Books) -> list
     assert books.ledger is not None
     tasks = blocked(books.ledger)
     for task in tasks:
-        name = project.name
-        key = blocked_key(name, task)
-        ask = (
-            f"when it can go on: `vyane task report {task.id} --project {name} --state pending`, "
-            f"then `vyane schedule resume --project {name}`"
+        call = call_of(
+            NeedKind.BLOCKED,
+            who=worker_name(runtime, task),
+            project=project.name,
+            task=task.id,
+            changed_at=task.changed_at,
+            title=task.title,
+            why=task.reason,
         )
-        text = f"{task.id} ({task.title}) is blocked: {task.reason}"
-        call_person(runtime, key, text, who=worker_name(runtime, task), project=name, ask=ask)
+        call_person(runtime, call)
     return [task.id for task in tasks]
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.messages import FromKind
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
@@ -35,9 +36,17 @@ def ask_person(
         project = ""
     speaker = whoami(runtime)
     waits = who or (speaker.name if speaker.kind is FromKind.WORKER else "")
-    key = f"ask:{project}:{speaker.id}:{' '.join(why.split())}"[:TEXT_MAX]
-    call_person(runtime, key, why.strip(), who=waits, ask=ask.strip(), project=project)
-    return next(one for one in needs.listing(runtime.layout) if one["key"] == key)
+    call = call_of(
+        NeedKind.ASK,
+        who=waits,
+        project=project,
+        speaker=speaker.id,
+        why=" ".join(why.split()),
+        text=why.strip(),
+        sentence=ask.strip(),
+    )
+    call_person(runtime, call)
+    return next(one for one in needs.listing(runtime.layout) if one["key"] == call.key)
 
 
 def list_needs(runtime: "Runtime", project: str = "") -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from vyane_cli.core import notices as rules
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.judging import judge
 from vyane_cli.core.projects import (
@@ -230,8 +231,8 @@ def project_of_round(runtime: Runtime, name: str, *, dry_run: bool) -> Project:
     """
     if not dry_run:
         for fault in projects.survey(runtime.layout).faults:
-            text = f"no round can run for a project whose file cannot be read: {fault.message}"
-            call_person(runtime, f"project:{fault.path}", text, ask=f"mend {fault.path} by hand")
+            call = call_of(NeedKind.PROJECT, path=fault.path, message=fault.message)
+            call_person(runtime, call)
     return select_project(runtime, name)
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from vyane_cli.core.attention import NeedKind, is_of
 from vyane_cli.core.books import Books
 from vyane_cli.core.judging import Judgement, judge
-from vyane_cli.core.needs import is_ask
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import blocked, has_queue
 from vyane_cli.core.rounds import Executing, Inputs, Lock, Main, Queue, Schedule, Sources
@@ -107,7 +107,8 @@ def _queue(runtime: "Runtime", books: Books) -> tuple[Queue, Reading]:
     path = books.readings[0].path
     if books.ledger is None:
         return Queue.EMPTY, Reading("queue", path, "unreadable", books.readings[0].detail)
-    asks = [one["id"] for one in list_needs(runtime, books.project) if is_ask(one)]
+    open_ones = list_needs(runtime, books.project)
+    asks = [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
     value = Queue.EMPTY
     if has_queue(books.ledger):
         value = Queue.WORK

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from vyane_cli.core.attention import NEEDS, NeedKind
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import in_order
 from vyane_cli.core.rounds import Cell
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.errors import CorruptStateError
-from vyane_cli.operations.alone import WHY, way_to_a_round
+from vyane_cli.operations.alone import way_to_a_round
 from vyane_cli.operations.projects.schedule import describe
 from vyane_cli.operations.projects.wake import Round, last_round, wake
 from vyane_cli.store import projects, schedules
@@ -80,7 +81,7 @@ def _alert(runtime: "Runtime", project: Project, made: Round) -> str:
         way = way_to_a_round(runtime, project, schedules.load(runtime.layout, project.name))
     except CorruptStateError:
         return ""  # which is said by itself
-    return f"{WHY}: `{way}`" if way else ""
+    return f"{NEEDS[NeedKind.ALONE].text}: `{way}`" if way else ""
 
 
 def _schedules(runtime: "Runtime", project: Project) -> tuple[list[dict[str, Any]], bool, str]:

@@ -4,6 +4,7 @@ Nothing is kept for it: the claims that were freed say how often, the workers' r
 and the person's resolved entries that somebody has looked.
 """
 
+from vyane_cli.core.attention import NeedKind, call_of, key_of
 from vyane_cli.core.books import Books
 from vyane_cli.core.projects import Project
 from vyane_cli.core.starts import End, Refusal, Start, ask_again, fate_of
@@ -16,8 +17,6 @@ from vyane_cli.store import claims, launches, needs, registry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
-
-LOOK = "look at `vyane logs {}`, then resolve this to let it start"
 
 
 def why_not_again(runtime: "Runtime", project: Project, task: Task) -> Refusal | None:
@@ -37,7 +36,10 @@ def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, 
         Start(
             claim.worker,
             fate_of(end_of(runtime, workers.get(claim.worker))),
-            needs.was_resolved(runtime.layout, key_of(project, task, claim.worker)),
+            needs.was_resolved(
+                runtime.layout,
+                key_of(NeedKind.START, project=project.name, task=task.id, worker=claim.worker),
+            ),
         )
         for claim in sorted(found, key=lambda claim: claim.number)
     )
@@ -64,11 +66,6 @@ def end_of(runtime: "Runtime", worker: Worker | None) -> End:
     )
 
 
-def key_of(project: Project, task: Task, worker: str) -> str:
-    """The key of the call to the person about one start."""
-    return f"start:{project.name}:{task.id}:{worker}"
-
-
 def stuck_tasks(
     runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]"
 ) -> dict[str, Refusal]:
@@ -93,11 +90,15 @@ def call_for_stuck(
         refusal = stuck.get(task.id)
         if refusal is None:
             continue
-        text = (
-            f"{task.id} ({task.title}) is not started again: {refusal.attempts} started, the last "
-            f"came to nothing ({refusal.start.fate})"
+        call = call_of(
+            NeedKind.START,
+            "again",
+            project=project.name,
+            task=task.id,
+            worker=refusal.start.worker,
+            title=task.title,
+            attempts=refusal.attempts,
+            fate=refusal.start.fate,
         )
-        worker = refusal.start.worker
-        ask = LOOK.format(worker)
-        call_person(runtime, key_of(project, task, worker), text, project=project.name, ask=ask)
+        call_person(runtime, call)
     return list(stuck)

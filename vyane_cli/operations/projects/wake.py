@@ -7,17 +7,18 @@ earlier step done and a later one not: each step done twice changes nothing.
 import os
 from typing import Any, NamedTuple
 
-from vyane_cli.core.needs import is_ask
+from vyane_cli.core.attention import NeedKind, RoundSays, call_of, is_of
 from vyane_cli.core.notices import digest_of
 from vyane_cli.core.projects import Project
 from vyane_cli.core.rounds import Action, Cell, Lock, Schedule, Verdict, decide_round
 from vyane_cli.core.schedules import Status, check_schedule, completed
 from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.operations.alone import call_for_each
+from vyane_cli.operations.attention import end_calls
 from vyane_cli.operations.conversations.mirror_rounds import show_all
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.nudge import nudge_all
-from vyane_cli.operations.projects.calls import call_for_late, end_calls
+from vyane_cli.operations.projects.calls import call_for_late
 from vyane_cli.operations.projects.claims import held_tasks
 from vyane_cli.operations.projects.dispatch import (
     NOTHING,
@@ -145,8 +146,7 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
         if seen.books is not None and seen.books.ledger is not None:
             call_for_late(runtime, project, seen.books.ledger)
         if made.verdict.cell is not Cell.SKIP:
-            waiting = made.verdict.cell is Cell.A and bool((made.done or {}).get("called"))
-            end_calls(runtime, project, made.verdict, seen, waiting=waiting)
+            _end_calls(runtime, project, made)
     except VyaneError as error:
         made = made._replace(error=error)
         _call_about(runtime, project, error)
@@ -187,7 +187,8 @@ def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
         case Action.CALL_AND_PAUSE:
             assert seen.books is not None
             called = call_for_blocked(runtime, project, seen.books)
-            called += [one["id"] for one in list_needs(runtime, project.name) if is_ask(one)]
+            open_ones = list_needs(runtime, project.name)
+            called += [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
             return {"called_for": called, "paused": set_status(runtime, project.name, _PAUSED)}
         case Action.PAUSE:
             return {"paused": set_status(runtime, project.name, _PAUSED)}
@@ -200,12 +201,28 @@ _PAUSED = Status.PAUSED
 
 def _call_about(runtime: "Runtime", project: Project, error: VyaneError) -> None:
     """What no round can do: the person is called once for each cause."""
-    text = f"a round could not do its work: {error.message}"
-    key = f"round:{project.name}:{error.slug}:{digest_of(error.message)}"
+    call = call_of(
+        NeedKind.ROUND,
+        project=project.name,
+        slug=error.slug,
+        digest=digest_of(error.message),
+        message=error.message,
+        hint=error.hint,
+    )
     try:
-        call_person(runtime, key, text, project=project.name, ask=error.hint)
+        call_person(runtime, call)
     except VyaneError:
         return  # the exit code says it
+
+
+def _end_calls(runtime: "Runtime", project: Project, made: Round) -> None:
+    """End the entries of the project that this round shows to be without a cause."""
+    waiting = made.verdict.cell is Cell.A and bool((made.done or {}).get("called"))
+    says = RoundSays(project.name, made.verdict.cell, made.verdict.reason, waiting)
+    try:
+        end_calls(runtime, says=says)
+    except VyaneError:
+        return  # the next round does it
 
 
 def _note(runtime: "Runtime", project: Project, made: Round) -> None:

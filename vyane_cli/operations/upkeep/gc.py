@@ -11,18 +11,18 @@ from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.core.workers import Worker
+from vyane_cli.operations.attention import end_calls
 from vyane_cli.operations.results import is_lost, settle_lost
 from vyane_cli.operations.resume import resume_waiting
 from vyane_cli.operations.strangers import strangers
 from vyane_cli.operations.timelines.delete import clear_trash
-from vyane_cli.operations.upkeep.calls import end_calls
 from vyane_cli.operations.upkeep.expire import Box, all_boxes, expire
 from vyane_cli.operations.upkeep.lapse import lapse
 from vyane_cli.operations.upkeep.leftovers import remove_blobs, remove_leftovers
 from vyane_cli.operations.upkeep.orphans import mark_orphans
 from vyane_cli.operations.upkeep.retire import remove_markers, remove_sessions, retire
 from vyane_cli.operations.upkeep.stale import find_stale, mark_stale
-from vyane_cli.operations.upkeep.sweep import Sweep
+from vyane_cli.operations.upkeep.sweep import Sweep, UpkeepStep, run_steps
 from vyane_cli.store import (
     archive,
     bindings,
@@ -39,63 +39,31 @@ from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vyane_cli.runtime import Runtime
 
 GRACE_S = 5.0
 """A message that was settled just now still shows in `vyane inbox --all`."""
 TEMPORARY_S = 3_600.0
 
-STEPS = (
-    "lost",
-    "resumed",
-    "orphans",
-    "stale",
-    "expired",
-    "lapsed",
-    "archived",
-    "keys",
-    "cancels",
-    "bindings",
-    "claims",
-    "retired",
-    "sessions",
-    "markers",
-    "leftovers",
-    "blobs",
-    "temporary",
-    "trash",
-)
-"""What a run counts, in the order in which it goes."""
-
 
 def collect(
-    runtime: "Runtime", *, grace_s: float = GRACE_S, dry_run: bool = False
+    runtime: "Runtime",
+    *,
+    grace_s: float = GRACE_S,
+    dry_run: bool = False,
+    steps: "Sequence[UpkeepStep] | None" = None,
 ) -> tuple[dict[str, Any], int]:
-    """One run: its counts, and the exit code of the first thing that had to be left (else 0)."""
+    """One run: its counts, and the exit code of the first thing that had to be left (else 0).
+
+    It runs those of the `steps` that are of `gc`: else those of `STEPS`.
+    """
+    chosen = [step for step in (STEPS if steps is None else steps) if step.in_gc]
     sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
-    counts: dict[str, Any] = dict.fromkeys(STEPS, 0)
+    counts: dict[str, Any] = {step.name: 0 for step in chosen if step.counted}
     if os.path.isdir(runtime.layout.root):
-        counts["lost"] = sweep.guarded("registry", settle_lost_children)
-        counts["resumed"] = 0 if dry_run else sweep.guarded("registry", resume_closed)
-        counts["orphans"] = sweep.guarded("registry", mark_orphans)
-        counts["stale"] = sweep.guarded("registry", mark_silent)
-        sweep.guarded("need-user", end_calls)
-        counts["expired"] = sweep.guarded("registry", expire)
-        counts["lapsed"] = sweep.guarded("registry", lapse)
-        counts["archived"] = sum(
-            sweep.guarded(box.path, archive_settled, box) for box in all_boxes(runtime)
-        )
-        counts["keys"] = forget_keys(sweep)
-        counts["cancels"] = forget_cancels(sweep)
-        counts["bindings"] = sweep.guarded(sweep.layout.bindings, forget_bindings)
-        counts["claims"] = forget_claims(sweep)
-        counts["retired"] = sweep.guarded("registry", retire)
-        counts["sessions"] = remove_sessions(sweep)
-        counts["markers"] = remove_markers(sweep)
-        counts["leftovers"] = sweep.guarded("registry", remove_leftovers)
-        counts["blobs"] = sweep.guarded("messages", remove_blobs)
-        counts["temporary"] = remove_temporary(sweep)
-        counts["trash"] = 0 if dry_run else sweep.guarded("timelines", remove_trash)
+        counts |= run_steps(chosen, sweep)
     return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
 
 
@@ -112,6 +80,8 @@ def _settle_lost(sweep: Sweep, worker: Worker) -> int:
 
 def resume_closed(sweep: Sweep) -> int:
     """Closed sessions that mail waits for, where the settings allow that."""
+    if sweep.dry_run:
+        return 0
     return len(resume_waiting(sweep.runtime, sweep.runtime.clock()))
 
 
@@ -119,6 +89,17 @@ def mark_silent(sweep: Sweep) -> int:
     """Workers at work without a sign are marked; those with one again are not any more."""
     look = find_stale if sweep.dry_run else mark_stale
     return len(look(sweep.runtime, sweep.runtime.clock()).stale)
+
+
+def end_needless_calls(sweep: Sweep) -> int:
+    """Entries that the person is not needed for any more are resolved."""
+    return end_calls(sweep.runtime, dry_run=sweep.dry_run)
+
+
+def archive_all(sweep: Sweep) -> int:
+    """The settled messages of every inbox go to the archive, each inbox by itself."""
+    boxes = all_boxes(sweep.runtime)
+    return sum(sweep.guarded(box.path, archive_settled, box) for box in boxes)
 
 
 def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:
@@ -180,6 +161,10 @@ def forget_bindings(sweep: Sweep) -> int:
 
     Only those whose session has no worker any more: one that a person unbound stays unbound.
     """
+    return sweep.guarded(sweep.layout.bindings, _forget_bindings)
+
+
+def _forget_bindings(sweep: Sweep) -> int:
     sessions = {one.logical_session_id for one in registry.Registry(sweep.layout).listing()}
     old = [
         one
@@ -225,7 +210,7 @@ def _is_over(key_path: str, now_s: float) -> bool:
 
 def remove_trash(sweep: Sweep) -> int:
     """What a `timeline delete` had set aside when it was killed."""
-    return clear_trash(sweep.layout)
+    return 0 if sweep.dry_run else clear_trash(sweep.layout)
 
 
 def remove_temporary(sweep: Sweep) -> int:
@@ -243,3 +228,30 @@ def remove_temporary(sweep: Sweep) -> int:
             ):
                 count += sweep.guarded(path, Sweep.remove, path)
     return count
+
+
+# fmt: off
+STEPS: tuple[UpkeepStep, ...] = (
+    # name, in a round, in gc, action, what is named when it fails
+    UpkeepStep("lost",       True,  True, settle_lost_children, "registry"),
+    UpkeepStep("resumed",    False, True, resume_closed, "registry"),
+    UpkeepStep("orphans",    True,  True, mark_orphans, "registry"),
+    UpkeepStep("stale",      True,  True, mark_silent, "registry"),
+    UpkeepStep("calls",      True,  True, end_needless_calls, "need-user", counted=False),
+    UpkeepStep("expired",    True,  True, expire, "registry"),
+    UpkeepStep("lapsed",     True,  True, lapse, "registry"),
+    UpkeepStep("archived",   True,  True, archive_all),
+    UpkeepStep("keys",       False, True, forget_keys),
+    UpkeepStep("cancels",    False, True, forget_cancels),
+    UpkeepStep("bindings",   False, True, forget_bindings),
+    UpkeepStep("claims",     False, True, forget_claims),
+    UpkeepStep("retired",    False, True, retire, "registry"),
+    UpkeepStep("sessions",   False, True, remove_sessions),
+    UpkeepStep("markers",    False, True, remove_markers),
+    UpkeepStep("leftovers",  False, True, remove_leftovers, "registry"),
+    UpkeepStep("blobs",      False, True, remove_blobs, "messages"),
+    UpkeepStep("temporary",  False, True, remove_temporary),
+    UpkeepStep("trash",      False, True, remove_trash, "timelines"),
+)
+# fmt: on
+"""What is kept in order, in the order in which it goes. A round has more steps, of its project."""

@@ -3,6 +3,7 @@
 The person is told first, then the registry says INTERRUPTED: a kill in between tells nobody twice.
 """
 
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.cancels import mark_orphan, mark_reunited, orphans, reunited
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.needs import call_person
@@ -25,11 +26,8 @@ def mark_orphans(sweep: Sweep) -> int:
         child = workers[worker_id]
         parent = workers.get(child.parent_worker_id or "")
         name = parent.name if parent is not None else child.parent_worker_id
-        text = (
-            f"{child.name} ({child.id}) goes on without its parent {name}: look after it, "
-            f"or stop it with `vyane cancel {child.id}`"
-        )
-        call_person(sweep.runtime, f"orphan:{child.id}", text)
+        call = call_of(NeedKind.ORPHAN, worker=child.id, name=child.name, parent=name)
+        call_person(sweep.runtime, call)
     with sweep.runtime.held((Kind.REGISTRY, "")):
         book = registry.Registry(sweep.layout)
         over = _over_since(sweep, book.workers)

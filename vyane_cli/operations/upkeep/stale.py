@@ -7,6 +7,7 @@ signalled and no mail is held back: a mark is an observation.
 
 from typing import NamedTuple
 
+from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Mailbox, takeover_of
 from vyane_cli.core.staleness import TOLD_AFTER_S, Signs, decide_stale, is_given_up, mark, unmark
@@ -177,18 +178,15 @@ def _is_missed(runtime: "Runtime", worker: Worker) -> bool:
     return busy or bool(worker.dispatch_id) or _expects(_boxes(runtime, worker))
 
 
-def stale_key(worker: Worker) -> str:
-    """The call for a worker, once for each time that it became stale."""
-    return f"stale:{worker.id}:{worker.stale_since or 0:.3f}"
-
-
 def _tell(runtime: "Runtime", worker: Worker, clock: "Clock") -> None:
-    key = stale_key(worker)
-    if needs.was_resolved(runtime.layout, key):
-        return  # the person has looked
-    text = (
-        f"{worker.name} ({worker.id}) has given no sign for "
-        f"{stale_after_s(runtime) / 60:.0f} minutes: look after it, or stop it with "
-        f"`vyane cancel {worker.id}`"
+    call = call_of(
+        NeedKind.STALE,
+        who=worker.name,
+        worker=worker.id,
+        stale_since=worker.stale_since or 0.0,  # once for each time that it became stale
+        name=worker.name,
+        minutes=f"{stale_after_s(runtime) / 60:.0f}",
     )
-    call_person(runtime, key, text, clock, who=worker.name)
+    if needs.was_resolved(runtime.layout, call.key):
+        return  # the person has looked
+    call_person(runtime, call, clock)

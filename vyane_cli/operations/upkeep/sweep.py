@@ -1,8 +1,8 @@
 """Sweep: one run of `gc`, as its steps see it: the time, what counts as over, what was left."""
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.errors import VyaneError
@@ -63,3 +63,27 @@ class Sweep:
     def is_current(self, session: HostSession) -> bool:
         """Whether it is its worker's present session."""
         return registry.read_current(self.layout, session.worker) == session.id
+
+
+class UpkeepStep(NamedTuple):
+    """One thing that `gc`, a round, or both of them keep in order."""
+
+    name: str
+    """The key of its count in JSON."""
+    in_round: bool
+    in_gc: bool
+    action: Callable[[Sweep], int]
+    guards: str = ""
+    """What is named when the action fails. Empty: the action guards each of its parts."""
+    counted: bool = True
+    """Whether its count is shown."""
+
+    def run(self, sweep: Sweep) -> int:
+        """Do it; return the count. An error is noted in the sweep."""
+        return sweep.guarded(self.guards, self.action) if self.guards else self.action(sweep)
+
+
+def run_steps(steps: Iterable[UpkeepStep], sweep: Sweep) -> dict[str, Any]:
+    """Run each step in order; return the counts that are shown, by name."""
+    counts = [(step, step.run(sweep)) for step in steps]
+    return {step.name: count for step, count in counts if step.counted}
