@@ -26,6 +26,14 @@ class ShownMessage:
     entry: Entry = field(metadata={InJson: InJson(spread=True, form=render_entry)})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageText:
+    """All of a message's text."""
+
+    id: str
+    text: str
+
+
 class Found(NamedTuple):
     """A message with its state, and every record about it in file order."""
 
