@@ -153,7 +153,6 @@ class _OpenTurn:
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
         """Take an event of the turn in."""
         payload = record.get("payload") or {}
-        fact = {"at": record["at"], **payload}
         match kind:
             case EventKind.TOOL_OBSERVED:
                 count = self.counts.setdefault(payload.get("tool"), [0, 0])
@@ -164,11 +163,11 @@ class _OpenTurn:
             case EventKind.USAGE_OBSERVED:
                 self.usage = payload
             case EventKind.DELIVERY_ATTEMPTED:
-                self.deliveries.append(fact)
+                self.deliveries.append({"at": record["at"], **payload})
             case EventKind.PERMISSION_OBSERVED:
-                self.permissions.append(fact)
+                self.permissions.append({"at": record["at"], **payload})
             case EventKind.DIAGNOSTIC:
-                self.diagnostics.append(fact)
+                self.diagnostics.append({"at": record["at"], **payload})
             case _:
                 self.control.append({"at": record["at"], "kind": kind, **payload})
 
