@@ -124,7 +124,7 @@ def _measure(home: Path, events: int) -> tuple[float, Append, float]:
         stream = watch(runtime, session, check_watch((Mode.HISTORY,), after=after))
         event = next(stream)
         firsts.append((time.perf_counter() - began) * 1000)
-        assert event["seq"] == events // 2 + 1
+        assert event.seq == events // 2 + 1
         stream.close()
     return statistics.median(firsts), _append(runtime, session), _memory(home, session)
 

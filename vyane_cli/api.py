@@ -28,6 +28,7 @@ from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
 from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
+from vyane_cli.render.machine import plain
 from vyane_cli.runtime import Deadline, Runtime
 
 TIMEOUT_S = 5.0
@@ -72,6 +73,12 @@ class _Bounded(Runtime):
         return self._last_id
 
 
+def _values(report: object) -> dict[str, Any]:
+    """The keys and values that `--json` prints of a report."""
+    values: dict[str, Any] = plain(report)
+    return values
+
+
 class Vyane:
     """The sessions, messages and timelines of one state folder."""
 
@@ -100,7 +107,7 @@ class Vyane:
             pid=os.getpid() if pid is None else pid,
             abandon=abandon,
         )
-        return Turn(self, str(started["token"]), started)
+        return Turn(self, started.token, _values(started))
 
     def resume(self, token: str) -> "Turn":
         """A turn that was started elsewhere, by its token."""
@@ -131,8 +138,8 @@ class Vyane:
             ),
         )
         first = sent.message
-        facts = state_of_message(self.runtime, first, stored_before=sent.repeated)
-        return Message(first.id, facts["status"], first.to_id, str(first.lane), sent.repeated)
+        stored = state_of_message(self.runtime, first, stored_before=sent.repeated)
+        return Message(first.id, str(stored.status), first.to_id, str(first.lane), sent.repeated)
 
     def history(
         self,
@@ -153,7 +160,7 @@ class Vyane:
             turn=turn,
             since=since,
         )
-        return watch(self.runtime, session, wanted)
+        return (_values(one) for one in watch(self.runtime, session, wanted))
 
     def follow(
         self,
@@ -179,7 +186,8 @@ class Vyane:
             kinds=tuple(kinds),
             category=category,
         )
-        return watch(self.runtime, session, wanted, timeout_s=timeout_s)
+        found = watch(self.runtime, session, wanted, timeout_s=timeout_s)
+        return (_values(one) for one in found)
 
 
 class Turn:
@@ -196,7 +204,7 @@ class Turn:
 
     def emit(self, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Record an event; return it. ConflictError (`turn_finished`) when the turn is over."""
-        return emit_event(self._vyane.runtime, self.token, kind, payload)
+        return _values(emit_event(self._vyane.runtime, self.token, kind, payload))
 
     def tool(self, name: str, *, ok: bool = True, duration_ms: int | None = None) -> dict[str, Any]:
         """A tool was used: its name and whether it worked, never its input or output."""
@@ -226,7 +234,7 @@ class Turn:
 
         ConflictError (`terminal_conflict`) when it has ended in another way.
         """
-        event = finish_turn(self._vyane.runtime, self.token, outcome, code, text)
+        event = _values(finish_turn(self._vyane.runtime, self.token, outcome, code, text))
         self.finished = event
         return event
 

@@ -218,7 +218,7 @@ def test_a_step_of_the_clock_makes_no_live_session_look_recycled(host, step_s):
     from vyane_cli.operations.liveness import list_workers
 
     (row,) = list_workers(one.world)
-    assert row["liveness"] == "idle"
+    assert row.liveness == "idle"
     assert mail in one.prompt().text
 
 

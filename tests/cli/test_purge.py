@@ -61,7 +61,7 @@ def test_the_text_of_what_the_session_read_goes_and_all_else_stays(hosts):
     assert (shown["id"], shown["payload"], shown["summary"]) == (read, {}, "")
     assert shown["status"] == "consumed"
     after = tell(bob.world, read)
-    assert after["steps"] == before["steps"]
+    assert after.steps == before.steps
     for kept, text in ((waits, WAITS), (other, OTHER)):
         assert json.loads(vyane(home, "show", kept, "--json").out)["payload"]["text"] == text
 
@@ -94,7 +94,7 @@ def test_a_purge_that_is_killed_is_finished_by_the_same_command(hosts):
 
 def purge(bob: Host) -> int:
     runtime = Runtime(bob.home, environ={})
-    return int(delete_and_purge(runtime, bob.worker, yes=True)["purged"])
+    return int(delete_and_purge(runtime, bob.worker, yes=True).purged)
 
 
 def test_a_damaged_line_is_set_aside_and_not_swallowed(hosts):

@@ -13,6 +13,7 @@ from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from tests.simulated import World
 from tests.store.test_cancel import grow
 from vyane_cli.operations.children.topology import topology
+from vyane_cli.render.machine import plain
 from vyane_cli.store import registry
 
 
@@ -100,7 +101,7 @@ def test_a_cycle_of_links_is_no_endless_tree(world):
     book.put(book.workers[ids[0]]._replace(parent_worker_id=ids[1]))
     book.save()
 
-    assert names(topology(world, ids[0])["workers"]) == [("n0", [("n1", [])])]
+    assert names(plain(topology(world, ids[0]).workers)) == [("n0", [("n1", [])])]
 
 
 @pytest.mark.parametrize("who", ["nobody", "vs-ffffff"])

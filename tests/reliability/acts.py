@@ -265,7 +265,7 @@ def exporting(lab: Lab) -> Case:
 
 def deleting(lab: Lab) -> Case:
     worker = lab.worker("kid")
-    token = str(start_turn(lab.world, "kid", pid=os.getpid())["token"])
+    token = start_turn(lab.world, "kid", pid=os.getpid()).token
     finish_turn(lab.world, token, "success")
 
     def seen() -> object:
@@ -660,7 +660,7 @@ def lab(folder: Path | None = None) -> Iterator[Lab]:
             known.workers[kid]._replace(parent_worker_id=one.worker, dispatch_id=world.new_id(1))
         )
         known.save()
-        token = start_turn(world, "bob", pid=os.getpid())["token"]
+        token = start_turn(world, "bob", pid=os.getpid()).token
         world.environ = {"VYANE_WORKER": bob}
         from_bob = send(world, Draft("project", "a question")).message.id
         waiting = world.send("project", WAITS, HUMAN)

@@ -53,7 +53,7 @@ def read_by_cursor(world: World, session: str, events: int, piece: int = 7) -> l
     Half of them are there before the reader begins, half come while it reads.
     """
     vyane = Vyane(world)
-    token = str(start_turn(world, session, pid=1)["token"])
+    token = start_turn(world, session, pid=1).token
     seqs: list[int] = []
     cursor = ""
 

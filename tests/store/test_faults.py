@@ -458,7 +458,7 @@ def test_a_delete_of_a_timeline_that_fails_says_truly_whether_it_is_deleted(numb
             one.stop()
 
             def delete(say: Callable[[object], None]) -> None:
-                say(delete_timeline(one.world, "project", yes=True)["deleted"])
+                say(delete_timeline(one.world, "project", yes=True).deleted)
 
             one.world.environ = {"VYANE_WORKER": ""}
             outcome = failing_at(k, delete, number)

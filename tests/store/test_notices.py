@@ -16,6 +16,7 @@ from vyane_cli.operations import supervise as supervising
 from vyane_cli.operations.dryrun import explain
 from vyane_cli.operations.generic import call_for_worker
 from vyane_cli.operations.projects.projects import create_project
+from vyane_cli.render.machine import plain
 from vyane_cli.store import journal
 
 
@@ -396,7 +397,7 @@ def shown_by_a_dry_run(stage: Scene, worker: str = "") -> dict[str, Any] | None:
     root = Path(stage.layout.root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     call = call_for_worker(stage.world, worker or stage.main.worker, looking=True)
-    found: dict[str, Any] | None = explain(stage.world, call, generic)["notice"]
+    found: dict[str, Any] | None = plain(explain(stage.world, call, generic).notice)
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     return found
 

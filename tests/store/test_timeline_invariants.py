@@ -24,6 +24,7 @@ from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError
 from vyane_cli.operations.timelines.delete import clear_trash, delete_timeline
 from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
 from vyane_cli.operations.timelines.watch import check_watch, watch
+from vyane_cli.render.machine import plain
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import files, processes, registry, spool, timeline
 
@@ -42,7 +43,7 @@ def desk(tmp_path) -> Desk:
 
 
 def started(desk: Desk) -> str:
-    return str(start_turn(desk.runtime, SESSION)["token"])
+    return start_turn(desk.runtime, SESSION).token
 
 
 def kinds(desk: Desk) -> list[str]:
@@ -255,7 +256,7 @@ def test_a_94_append_comes_before_notice_and_a_failed_one_keeps_the_last_seq(
         with pytest.raises(StorageError):
             emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"})
     assert os.stat(beat).st_mtime == 1
-    assert emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"})["seq"] == 2
+    assert emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"}).seq == 2
     assert os.stat(beat).st_mtime != 1
 
 
@@ -271,7 +272,7 @@ def test_a_95_history_ends_follow_is_gap_free_tail_sees_only_later_commits(desk)
             return bool(left)
 
         found = watch(desk.runtime, SESSION, check_watch((mode,)), pause=pause)
-        return [item.get("seq", item["kind"]) for item in found]
+        return [item.get("seq", item["kind"]) for item in map(plain, found)]
 
     assert seen("history") == [1, 2, 3, 4]
     assert seen("follow") == [1, 2, 3, 4, "caught_up", 5, 6, 7, 8]
@@ -457,7 +458,7 @@ def test_a_turn_whose_owner_is_unknown_can_be_abandoned_and_no_other(desk) -> No
     again = start_turn(desk.runtime, SESSION, pid=os.getpid(), abandon=True)
     with pytest.raises(ConflictError):
         start_turn(desk.runtime, SESSION, abandon=True)
-    finish_turn(desk.runtime, again["token"], Outcome.SUCCESS)
+    finish_turn(desk.runtime, again.token, Outcome.SUCCESS)
 
     assert [e["payload"].get("code") for e in desk.history(kinds=("TurnFinished",))] == [
         "abandoned",

@@ -227,7 +227,7 @@ class Timelines(RuleBasedStateMachine):
             return
         started = start_turn(self.desk.runtime, SESSION)
         self.take([("started", "")])
-        self.tokens.append((started["token"], self.started))
+        self.tokens.append((started.token, self.started))
 
     @precondition(lambda self: self.tokens)
     @rule(data=st.data())
@@ -252,7 +252,7 @@ class Timelines(RuleBasedStateMachine):
             assert caught.value.slug == "terminal_conflict"
             return
         event = finish_turn(self.desk.runtime, token, *end)
-        assert event["turn_number"] == number
+        assert event.turn_number == number
         if was is None:
             self.take([("finished", *end)])
 

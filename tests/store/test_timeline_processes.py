@@ -14,6 +14,7 @@ from tests.store.timelines import SESSION, Desk
 from vyane_cli.operations.register import register_worker
 from vyane_cli.operations.timelines.turn import start_turn
 from vyane_cli.operations.timelines.watch import check_watch, watch
+from vyane_cli.render.machine import plain
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import timeline
 from vyane_cli.store.waiting import Changes
@@ -153,9 +154,9 @@ def test_without_file_notification_a_follower_looks_now_and_then(tmp_path, monke
     desk.commit(desk.note())
     began = time.monotonic()
 
-    assert next(stream)["seq"] == 5
+    assert plain(next(stream))["seq"] == 5
     assert time.monotonic() - began < 2
-    assert seen[-1]["kind"] == "caught_up"
+    assert seen[-1].kind == "caught_up"
     stream.close()
 
 
@@ -164,7 +165,13 @@ def test_a_watch_with_a_time_limit_ends(tmp_path) -> None:
     desk.turn()
     found = watch(desk.runtime, SESSION, check_watch(("follow",)), timeout_s=0.2)
 
-    assert [item.get("seq", item["kind"]) for item in found] == [1, 2, 3, 4, "caught_up"]
+    assert [item.get("seq", item["kind"]) for item in map(plain, found)] == [
+        1,
+        2,
+        3,
+        4,
+        "caught_up",
+    ]
 
 
 def test_a_killed_consumer_repeats_and_passes_over_nothing(tmp_path) -> None:

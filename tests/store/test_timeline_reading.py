@@ -14,6 +14,7 @@ from tests.store.timelines import SESSION, Desk
 from vyane_cli.core.cursors import parse_cursor, render_cursor
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, StorageError
 from vyane_cli.operations.timelines.watch import check_watch, watch
+from vyane_cli.render.machine import plain
 from vyane_cli.store import files, journal, reading, timeline
 
 
@@ -419,7 +420,8 @@ def follow(desk: Desk, mode: str, steps, **wanted):
 
     os.makedirs(desk.runtime.layout("logical-sessions"), exist_ok=True)
     modes = (mode,) if mode else ()
-    return watch(desk.runtime, SESSION, check_watch(modes, **wanted), pause=pause)
+    found = watch(desk.runtime, SESSION, check_watch(modes, **wanted), pause=pause)
+    return (plain(item) for item in found)
 
 
 def test_follow_shows_what_was_there_one_mark_and_what_comes(tmp_path) -> None:

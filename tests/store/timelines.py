@@ -11,6 +11,7 @@ from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.turns import Clock, Transition
 from vyane_cli.operations.timelines.watch import check_watch, watch
+from vyane_cli.render.machine import plain
 from vyane_cli.runtime import Runtime
 from vyane_cli.store import codec, reading, timeline
 
@@ -108,7 +109,7 @@ class Desk:
     def history(self, **wanted: Any) -> list[dict[str, Any]]:
         os.makedirs(self.runtime.layout("logical-sessions"), exist_ok=True)
         found = watch(self.runtime, self.session, check_watch(("history",), **wanted))
-        return list(found)
+        return [plain(event) for event in found]
 
     def cursor(self, seq: int) -> str:
         seen = reading.event_at(self.path, seq)

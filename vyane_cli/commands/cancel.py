@@ -50,14 +50,6 @@ def command(
         from_kind=from_kind or None,
     )
     plan = done.cancel
-    data = {
-        "worker_id": plan.root,
-        "children_cancelled": [member for member in plan.messages if member != plan.root],
-        "force": plan.force,
-        "skipped": list(plan.skipped),
-        "outcomes": dict(plan.outcomes),
-        "operation": plan.operation,
-    }
 
     def human(screen: Screen) -> None:
         rows = [(safe(done.names.get(m, m)), m, o) for m, o in plan.outcomes.items()]
@@ -68,6 +60,6 @@ def command(
             again = f"vyane cancel {plan.root} --operation {plan.operation}"
             screen.say(f"go on with: {again}{more}", "dim")
 
-    state.show(data, human)
+    state.show(done.report, human)
     if done.incomplete:
         raise typer.Exit(int(ExitCode.REFUSED))

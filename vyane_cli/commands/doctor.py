@@ -33,7 +33,7 @@ def command(
             show_repairs(screen, repairs)
         show_checks(screen, checks)
 
-    state.show([check._asdict() for check in checks], human)
+    state.show(checks, human)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 

@@ -1,11 +1,12 @@
 """`vyane inbox`: what waits for a worker, and what became of it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
+from vyane_cli.core.mailbox import Entry
 from vyane_cli.core.messages import FromKind, Kind, Status
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.identity import whoami
@@ -61,15 +62,16 @@ def command(
             ("id", "age", "from", "kind", "lane", "status", "summary"),
             [
                 (
-                    short(row["id"]) if screen.narrow else row["id"],
-                    ago(row["ts"]).removesuffix(" ago"),
-                    row["from_name"],
-                    row["kind"],
-                    row["lane"],
-                    row["status"],
-                    _mark(row) + row["summary"],
+                    short(message.id) if screen.narrow else message.id,
+                    ago(message.ts).removesuffix(" ago"),
+                    message.from_name,
+                    message.kind,
+                    message.lane,
+                    row.entry.status,
+                    _mark(row.entry) + message.summary,
                 )
                 for row in rows
+                for message in (row.entry.message,)
             ],
         )
 
@@ -84,10 +86,10 @@ def _own(runtime: Runtime) -> str:
     return speaker.id
 
 
-def _mark(row: dict[str, Any]) -> str:
-    rule = "handed to the host" if row["handed"] else row["rule"]
-    held = f"[{rule}] " if row["status"] == "pending" and rule else ""
-    return ("↻ " if row["redelivered"] else "") + held
+def _mark(entry: Entry) -> str:
+    rule = "handed to the host" if entry.handed else entry.rule
+    held = f"[{rule}] " if entry.status is Status.PENDING and rule else ""
+    return ("↻ " if entry.marks else "") + held
 
 
 def _check(field: str, value: str, choices: tuple[str, ...]) -> None:

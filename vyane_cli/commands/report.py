@@ -61,20 +61,14 @@ def command(
         show_sent(state, report_progress(state.runtime, read_text(progress)))
     elif long_running is not None:
         seconds = parse_duration_s("long-running", long_running)
-        worker = report_long_running(state.runtime, seconds)
-        until = worker.long_running_until or 0.0
-        data = {"worker": worker.id, "long_running_until": until}
-        state.show(data, lambda screen: screen.say(f"silence is expected to {clock_time(until)}"))
+        silence = report_long_running(state.runtime, seconds)
+        until = clock_time(silence.long_running_until)
+        state.show(silence, lambda screen: screen.say(f"silence is expected to {until}"))
     else:
         settled = report_result(state.runtime, read_text(result or ""), failed=failed)
-        child, message = settled
-        sent = {
-            "worker": child.id,
-            "status": str(child.status),
-            "message_id": message.id if message is not None else None,
-        }
+        child, sent = settled.child, settled.report
 
         def human(screen: Screen) -> None:
-            screen.say(f"{child.name} is {child.status}; result {sent['message_id']} is stored")
+            screen.say(f"{child.name} is {child.status}; result {sent.message_id} is stored")
 
         state.show(sent, human)

@@ -11,7 +11,7 @@ from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.core.messages import Kind
 from vyane_cli.core.routing import parse_address
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.inboxes import state_of_message
+from vyane_cli.operations.inboxes import state_of_sent
 from vyane_cli.operations.once import Sent
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.render.human import Screen, safe
@@ -115,20 +115,14 @@ def command(
 
 def show_sent(state: State, sent: Sent) -> None:
     """Say what was stored, and honestly what will happen to it."""
-    facts = [
-        state_of_message(state.runtime, message, stored_before=sent.repeated)
-        for message in sent.messages
-    ]
-    first: dict[str, Any] = dict(facts[0])
-    if len(facts) > 1:
-        first["copies"] = facts
+    stored = state_of_sent(state.runtime, sent)
 
     def human(screen: Screen) -> None:
         again = " (already stored)" if sent.repeated else ""
-        for fact, name in zip(facts, sent.names, strict=True):
-            screen.say(f"stored {fact['id']} for {safe(name)}{again}: {fact['outlook']}")
+        for one, name in zip(stored.copies or (stored.first,), sent.names, strict=True):
+            screen.say(f"stored {one.id} for {safe(name)}{again}: {one.outlook}")
 
-    state.show(first, human)
+    state.show(stored, human)
 
 
 def read_text(text: str) -> str:

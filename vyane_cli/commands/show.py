@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.mailbox import render_entry
 from vyane_cli.core.messages import body_of
-from vyane_cli.operations.lookup import find_message, whole_text
+from vyane_cli.operations.lookup import MessageText, ShownMessage, find_message, whole_text
 from vyane_cli.render.human import Screen, ago, clock_time
 
 
@@ -23,9 +22,10 @@ def command(
     found = find_message(state.runtime, message)
     if full:
         text = whole_text(state.runtime, found.message)
-        state.show({"id": found.message.id, "text": text}, lambda screen: screen.body(text))
+        data = MessageText(id=found.message.id, text=text)
+        state.show(data, lambda screen: screen.body(text))
         return
-    data = render_entry(found.entry)
+    entry = found.entry
 
     def human(screen: Screen) -> None:
         one = found.message
@@ -35,16 +35,19 @@ def command(
             ("to", f"{one.to_kind} {one.to_id}"),
             ("kind", f"{one.kind}, lane {one.lane}"),
             ("sent", f"{clock_time(one.ts)} ({ago(one.ts)})"),
-            ("status", data["status"]),
+            ("status", entry.status),
         ]
-        for key in ("delivered_at", "consumed_at"):
-            if data[key]:
-                rows.append((key.removesuffix("_at"), clock_time(data[key])))
-        for key in ("failure_reason", "parent_message_id", "correlation_id", "task_id"):
-            if data[key]:
-                rows.append((key.replace("_", " "), data[key]))
+        moments = (("delivered", entry.delivered_at), ("consumed", entry.consumed_at))
+        rows += [(name, clock_time(at)) for name, at in moments if at]
+        links = (
+            ("failure reason", entry.failure_reason),
+            ("parent message id", one.parent_message_id),
+            ("correlation id", one.correlation_id),
+            ("task id", one.task_id),
+        )
+        rows += [(name, value) for name, value in links if value]
         screen.pairs(rows)
         screen.say("")
         screen.body(body_of(one))
 
-    state.show(data, human)
+    state.show(ShownMessage(entry=entry), human)

@@ -1,6 +1,6 @@
 """`vyane spawn`: start a child that works on something and sends its result."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -67,7 +67,7 @@ def command(
         tmux,
     )
     child, where = spawn_child(state.runtime, order)
-    data: dict[str, Any] = describe_worker(state.runtime, child)
+    data = describe_worker(state.runtime, child)
 
     def human(screen: Screen) -> None:
         screen.say(f"spawned {safe(child.name)} ({child.id}): its result comes as a message")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import TypeVar
 
 import typer
 
@@ -14,6 +15,9 @@ from vyane_cli.runtime import Runtime
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.render.human import Screen
+
+
+Item = TypeVar("Item")
 
 
 class State:
@@ -42,7 +46,7 @@ class State:
         else:
             human(self.screen)
 
-    def stream(self, items: Iterable[object], human: "Callable[[Screen, object], None]") -> None:
+    def stream(self, items: Iterable[Item], human: "Callable[[Screen, Item], None]") -> None:
         """Print results as they come, one a line."""
         for item in items:
             if self.as_json:

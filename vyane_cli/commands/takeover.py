@@ -69,21 +69,15 @@ def command(
         timeout_s=parse_duration_s("timeout", timeout),
         from_kind=from_kind or None,
     )
-    data = {
-        "message_id": taken.sent.message.id,
-        "status": taken.status,
-        "interrupt": taken.interrupt,
-        "worker_id": taken.worker.id,
-        "typed": taken.typed or None,
-    }
+    message_id = taken.sent.message.id
 
     def human(screen: Screen) -> None:
         how = INTERRUPTED[taken.interrupt]
-        screen.say(f"{taken.status}: {data['message_id']} for {safe(taken.worker.name)}; {how}")
+        screen.say(f"{taken.status}: {message_id} for {safe(taken.worker.name)}; {how}")
         if taken.typed:
             screen.say("what stood in its input box is in its timeline:", "dim")
             screen.say(safe(taken.typed))
         if taken.status == "pending":
-            screen.say(f"it is stored and comes by itself: vyane why {data['message_id']}", "dim")
+            screen.say(f"it is stored and comes by itself: vyane why {message_id}", "dim")
 
-    state.show(data, human)
+    state.show(taken.report, human)

@@ -10,7 +10,7 @@ from vyane_cli.commands.state import state_of
 from vyane_cli.core.calls import HookCall
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.hosts import claude_code, generic
-from vyane_cli.operations.dryrun import explain
+from vyane_cli.operations.dryrun import PlannedNotice, PlannedTick, explain
 from vyane_cli.operations.generic import call_for_worker
 from vyane_cli.operations.tick import tick
 from vyane_cli.render import machine
@@ -66,11 +66,11 @@ def command(
         state.show({"text": ""}, lambda screen: None)
 
 
-def _in_words(notice: dict[str, Any]) -> str:
-    about = " ".join(filter(None, (notice["project"], notice["kind"], notice["task"])))
-    if notice["told"]:
-        return safe(f"notice: {about}, to {notice['to']}")
-    why = notice["readings"].get("error") or notice["rule"]
+def _in_words(notice: PlannedNotice) -> str:
+    about = " ".join(filter(None, (notice.project, notice.kind, notice.task)))
+    if notice.told:
+        return safe(f"notice: {about}, to {notice.to}")
+    why = notice.readings.get("error") or notice.rule
     return safe(f"notice held: {about}, by {why}")
 
 
@@ -87,17 +87,18 @@ def _from_stdin(runtime: Runtime, event: str, rewake: bool) -> HookCall:
     return claude_code.parse(data, runtime.environ, runtime.identify, event=event, rewake=rewake)
 
 
-def _show_plan(screen: Screen, told: dict[str, Any]) -> None:
-    screen.pairs([(key, told[key]) for key in ("event", "worker", "liveness") if told.get(key)])
-    for event in told["timeline"]:
-        screen.say(safe(f"timeline: {event['kind']} {event['payload']}"))
-    for change in told["mail"]:
-        screen.say(f"mail: {change['op']} {' '.join(change['ids'])} {change.get('rule', '')}")
-    for one in told["held"]:
-        screen.say(f"held: {one['id']} by {one['rule']}")
-    if told["notice"]:
-        screen.say(_in_words(told["notice"]))
-    text = told["reply"].get("context") or told["reply"].get("wake") or told["reply"].get("text")
+def _show_plan(screen: Screen, told: PlannedTick) -> None:
+    pairs = (("event", told.event), ("worker", told.worker))
+    screen.pairs([(name, value) for name, value in pairs if value])
+    for event in told.timeline:
+        screen.say(safe(f"timeline: {event.kind} {dict(event.payload)}"))
+    for change in told.mail:
+        screen.say(f"mail: {change.op} {' '.join(change.ids)} {change.rule or ''}")
+    for one in told.held:
+        screen.say(f"held: {one.id} by {one.rule}")
+    if told.notice:
+        screen.say(_in_words(told.notice))
+    text = told.reply.context or told.reply.wake or told.reply.text
     screen.say("prints: " + ("nothing" if not text else ""))
     if text:
         screen.say(text)  # an envelope of our own: neutralised already

@@ -9,8 +9,13 @@ from typer.core import TyperGroup
 from vyane_cli.commands import watch
 from vyane_cli.commands.state import state_of
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.timelines.delete import delete_timeline
-from vyane_cli.operations.timelines.export import FORMATS, export_timeline, write_whole
+from vyane_cli.operations.timelines.delete import DeletedTimeline, delete_timeline
+from vyane_cli.operations.timelines.export import (
+    FORMATS,
+    WrittenExport,
+    export_timeline,
+    write_whole,
+)
 from vyane_cli.operations.timelines.show import show_timeline
 from vyane_cli.operations.timelines.verify import verify_timeline
 from vyane_cli.operations.upkeep.purge import delete_and_purge
@@ -55,13 +60,13 @@ def show_command(
     data = show_timeline(state.runtime, session, turns)
 
     def human(screen: Screen) -> None:
-        if not data["story"]:
-            screen.say(f"{safe(data['name'])} has done nothing yet", "dim")
+        if not data.story:
+            screen.say(f"{safe(data.name)} has done nothing yet", "dim")
             return
-        screen.heading(f"{safe(data['name'])}, {counted(data['turns'], 'turn')}")
-        if data["earlier"]:
-            screen.say(f"{data['earlier']} earlier ones: --turns {data['turns']}", "dim")
-        for chapter in data["story"]:
+        screen.heading(f"{safe(data.name)}, {counted(data.turns, 'turn')}")
+        if data.earlier:
+            screen.say(f"{data.earlier} earlier ones: --turns {data.turns}", "dim")
+        for chapter in data.story:
             for text, style in tell_chapter(chapter):
                 screen.line(text, style)
 
@@ -79,15 +84,13 @@ def verify_command(context: typer.Context, session: Who = "") -> None:
         data = verify_timeline(state.runtime, session, progress)
 
     def human(screen: Screen) -> None:
-        words = (
-            ", ".join(counted(data[key], key[:-1]) for key in ("events", "turns", "bytes"))
-            + ": sound"
-        )
+        counts = ((data.events, "event"), (data.turns, "turn"), (data.bytes, "byte"))
+        words = ", ".join(counted(number, noun) for number, noun in counts) + ": sound"
         screen.say(words, "green")
-        if data["open"]:
-            screen.say(f"turn {data['open']} is open", "dim")
-        if data["torn_bytes"]:
-            torn = f"{data['torn_bytes']} bytes of an append that a crash cut short are no event"
+        if data.open:
+            screen.say(f"turn {data.open} is open", "dim")
+        if data.torn_bytes:
+            torn = f"{data.torn_bytes} bytes of an append that a crash cut short are no event"
             screen.say(torn, "dim")
 
     state.show(data, human)
@@ -108,8 +111,8 @@ def export_command(
             print(piece, end="")
         return
     size = write_whole(output, pieces)
-    data: dict[str, Any] = {"file": output, "format": form, "bytes": size}
-    state.show(data, lambda screen: screen.say(f"{size} bytes in {safe(output)}"))
+    written = WrittenExport(file=output, format=form, bytes=size)
+    state.show(written, lambda screen: screen.say(f"{size} bytes in {safe(output)}"))
 
 
 @app.command("delete")
@@ -130,9 +133,14 @@ def delete_command(
         raise InvalidInputError(
             "session", "", "given: a delete names what it deletes", missing=True
         )
-    run = delete_and_purge if purge else delete_timeline
-    data = run(state.runtime, session, yes=yes)
-    said = f"deleted {counted(data['events'], 'event')} of {data['session']}"
     if purge:
-        said += f", and the text of {counted(data['purged'], 'message')}"
-    state.show(data, lambda screen: screen.say(said))
+        both = delete_and_purge(state.runtime, session, yes=yes)
+        said = f"{_deleted(both.timeline)}, and the text of {counted(both.purged, 'message')}"
+        state.show(both, lambda screen: screen.say(said))
+        return
+    done = delete_timeline(state.runtime, session, yes=yes)
+    state.show(done, lambda screen: screen.say(_deleted(done)))
+
+
+def _deleted(done: DeletedTimeline) -> str:
+    return f"deleted {counted(done.events, 'event')} of {done.session}"

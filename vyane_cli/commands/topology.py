@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.children.topology import topology
+from vyane_cli.operations.children.topology import Topology, topology
 from vyane_cli.render.human import Screen, safe
+from vyane_cli.runtime import Runtime
 
 EVERY_S = 2.0
 
@@ -29,7 +30,7 @@ def command(
     """Show the workers as a tree, with the last progress of each."""
     state = state_of(context)
 
-    def human(screen: Screen, found: Any) -> None:
+    def human(screen: Screen, found: Topology) -> None:
         show_tree(screen, found, fresh=watch)
 
     if watch:
@@ -39,41 +40,43 @@ def command(
     state.show(found, lambda screen: human(screen, found))
 
 
-def _again(runtime: Any, who: str, messages: bool) -> Iterator[object]:
+def _again(runtime: Runtime, who: str, messages: bool) -> Iterator[Topology]:
     while True:
         yield topology(runtime, who, messages=messages)
         time.sleep(EVERY_S)
 
 
-def show_tree(screen: Screen, found: dict[str, Any], *, fresh: bool = False) -> None:
+def show_tree(screen: Screen, found: Topology, *, fresh: bool = False) -> None:
     """The trees, one worker a line."""
     if fresh and screen.terminal:
         screen.console.clear()
-    if not found["workers"]:
+    if not found.workers:
         screen.say("no workers yet: a session registers itself when it starts", "dim")
         return
     rows = []
-    stack = [(node, "", "") for node in reversed(found["workers"])]
+    stack = [(node, "", "") for node in reversed(found.workers)]
     while stack:
         node, lead, below = stack.pop()
-        takeover = "taken over" if node["pending_takeover_message_id"] else ""
+        shown = node.shown
+        takeover = "taken over" if shown.pending_takeover_message_id else ""
         rows.append(
             (
-                lead + safe(node["name"]),
-                node["id"],
-                node["status"],
-                node["liveness"],
-                node["pending"] or "",
-                " ".join(filter(None, (takeover, safe(node["progress"])))),
+                lead + safe(shown.worker.name),
+                shown.worker.id,
+                shown.status,
+                shown.liveness,
+                shown.pending or "",
+                " ".join(filter(None, (takeover, safe(shown.progress)))),
             )
         )
-        last = len(node["children"]) - 1
-        for position, child in reversed(list(enumerate(node["children"]))):
+        last = len(node.children) - 1
+        for position, child in reversed(list(enumerate(node.children))):
             branch, under = ("└─ ", "   ") if position == last else ("├─ ", "│  ")
             stack.append((child, below + branch, below + under))
     screen.table(("name", "id", "status", "does", "mail", "last progress"), rows)
-    for message in found.get("messages", ()):
+    for row in found.messages or ():
+        message = row.entry.message
         screen.say(
-            f"{message['id']}  {message['status']}  {safe(message['from_name'])} → "
-            f"{message['to_id']}  {safe(message['summary'])}"
+            f"{message.id}  {row.entry.status}  {safe(message.from_name)} → "
+            f"{message.to_id}  {safe(message.summary)}"
         )

@@ -1,6 +1,6 @@
 """`vyane turn`: the turns of an agent that has no hooks."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -49,8 +49,8 @@ def start_command(
     )
 
     def human(screen: Screen) -> None:
-        screen.say(f"turn {data['turn_number']} of {data['session']}: {data['turn']}")
-        screen.say(data["token"])
+        screen.say(f"turn {data.event.turn_number} of {data.event.session}: {data.event.turn}")
+        screen.say(data.token)
 
     state.show(data, human)
 
@@ -78,5 +78,5 @@ def finish_command(
 ) -> None:
     """Finish the turn. The same again is harmless; another outcome is refused."""
     state = state_of(context)
-    data: dict[str, Any] = finish_turn(state.runtime, token, outcome, code, text)
+    data = finish_turn(state.runtime, token, outcome, code, text)
     state.show(data, lambda screen: screen.say(tell_event(data)))

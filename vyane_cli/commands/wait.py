@@ -37,8 +37,8 @@ def command(
 
     def human(screen: Screen) -> None:
         for row in rows:
-            screen.heading(f"{row['name'] or row['worker']}: {row['status'] or 'gone'}")
-            if row["summary"]:
-                screen.body(row["summary"])
+            screen.heading(f"{row.name or row.worker}: {row.status or 'gone'}")
+            if row.summary:
+                screen.body(row.summary)
 
     state.show(rows, human)

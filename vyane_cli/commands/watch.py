@@ -1,12 +1,13 @@
 """`vyane watch`: read what a session did, to the end or as it happens."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
+from vyane_cli.core.story import CaughtUp, TimelineEvent
 from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.render.human import Screen
 from vyane_cli.render.story import tell_event
@@ -53,8 +54,8 @@ def command(
     if consumer and not modes:
         print(f"vyane: following as consumer {consumer}", file=sys.stderr)
 
-    def human(screen: Screen, item: Any) -> None:
-        screen.say(tell_event(item), "dim" if item["kind"] == "caught_up" else "")
+    def human(screen: Screen, item: TimelineEvent | CaughtUp) -> None:
+        screen.say(tell_event(item), "dim" if isinstance(item, CaughtUp) else "")
 
     out = None if wanted.mode is Mode.HISTORY else _descriptor()
     state.stream(watch(state.runtime, session, wanted, out=out), human)

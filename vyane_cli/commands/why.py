@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.story import tell
+from vyane_cli.operations.story import MessageStep, tell
 from vyane_cli.render.human import Screen, clock_time, safe, span
 
 
@@ -18,19 +18,19 @@ def command(
     told = tell(state.runtime, message)
 
     def human(screen: Screen) -> None:
-        parties = f"{safe(told['from_name'])} → {safe(told['to_name'])}"
-        screen.heading(f"{told['id']}  {parties}  ({told['lane']})")
-        screen.say(safe(told["summary"]))
+        parties = f"{safe(told.from_name)} → {safe(told.to_name)}"
+        screen.heading(f"{told.id}  {parties}  ({told.lane})")
+        screen.say(safe(told.summary))
         screen.say("")
         screen.table(
             ("when", "what", "rule", "on what"),
             [
-                (clock_time(one["at"]) if one["at"] else "", one["step"], one["rule"], _why(one))
-                for one in told["steps"]
+                (clock_time(one.at) if one.at else "", one.step, one.rule, _why(one))
+                for one in told.steps
             ],
         )
         screen.say("")
-        screen.say(told["now"], "bold")
+        screen.say(told.now, "bold")
 
     state.show(told, human)
 
@@ -44,13 +44,13 @@ def _reading(key: str, value: Any) -> str:
     return safe(f"{' '.join(words)} {value}")
 
 
-def _why(one: dict[str, Any]) -> str:
-    parts = [one["why"]] if "why" in one else []
-    parts += [_reading(key, value) for key, value in one.get("readings", {}).items()]
-    if one.get("again_ms"):
-        parts.append(f"tried again in {span(one['again_ms'] / 1000)}")
-    if one.get("transport"):
-        parts.append(f"by {one['transport']}")
-    if one.get("evidence"):
-        parts.append(f"seen: {one['evidence']}")
+def _why(one: MessageStep) -> str:
+    parts = [one.why] if one.why else []
+    parts += [_reading(key, value) for key, value in (one.readings or {}).items()]
+    if one.again_ms:
+        parts.append(f"tried again in {span(one.again_ms / 1000)}")
+    if one.transport:
+        parts.append(f"by {one.transport}")
+    if one.evidence:
+        parts.append(f"seen: {one.evidence}")
     return "; ".join(parts)

@@ -1,13 +1,13 @@
 """`vyane workers`: who is there, what each does; register one by hand; rename."""
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.workers import FINAL, WorkerStatus
-from vyane_cli.operations.liveness import describe_worker, list_workers
+from vyane_cli.operations.liveness import WorkerReport, describe_worker, list_workers
 from vyane_cli.operations.register import register_worker
 from vyane_cli.operations.rename import rename_worker
 from vyane_cli.render.human import Screen, ago, safe
@@ -36,7 +36,7 @@ def listing(
     state.show(rows, lambda screen: show_workers(screen, rows))
 
 
-def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
+def show_workers(screen: Screen, rows: list[WorkerReport]) -> None:
     """The table of workers."""
     if not rows:
         screen.say("no workers yet: a session registers itself when it starts", "dim")
@@ -47,13 +47,13 @@ def show_workers(screen: Screen, rows: list[dict[str, Any]]) -> None:
         ("name", "id", "does", "mail", sign, "reached by", "folder"),
         [
             (
-                row["name"],
-                row["id"],
+                row.worker.name,
+                row.worker.id,
                 _does(row),
-                row["pending"] or "",
-                ago(row["last_heartbeat"]).removesuffix(" ago" if screen.narrow else ""),
-                " ".join(row["transports"]) or "—",
-                shorten(row["cwd"]),
+                row.pending or "",
+                ago(row.last_heartbeat).removesuffix(" ago" if screen.narrow else ""),
+                " ".join(row.transports) or "—",
+                shorten(row.worker.cwd),
             )
             for row in rows
         ],
@@ -64,11 +64,11 @@ TELLING = FINAL | {WorkerStatus.STALE}
 """Statuses that say more than the liveness."""
 
 
-def _does(row: dict[str, Any]) -> str:
-    if row["ambiguous"]:
+def _does(row: WorkerReport) -> str:
+    if row.ambiguous:
         return "ambiguous"
-    does = str(row["status"]).lower() if row["status"] in TELLING else str(row["liveness"])
-    return does + ", taken over" if row["pending_takeover_message_id"] else does
+    does = row.status.lower() if row.status in TELLING else str(row.liveness)
+    return does + ", taken over" if row.pending_takeover_message_id else does
 
 
 def shorten(path: str) -> str:

@@ -9,8 +9,10 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from enum import IntEnum as IntEnum
     from enum import StrEnum as StrEnum
+    from typing import Any
     from typing import NamedTuple as NamedTuple
 else:
 
@@ -67,3 +69,34 @@ else:
 
     class IntEnum(int, metaclass=_Closed):
         """Base of the closed lists of numbers."""
+
+
+class InJson:
+    """How a field of a report stands in JSON: in the metadata of the field, under this class.
+
+    Only where it does not simply stand there by its name. No named tuple, which would cost each
+    hook 0.14 ms: hooks load this module, and render no reports.
+    """
+
+    __slots__ = ("form", "key", "omit", "spread")
+
+    def __init__(
+        self,
+        *,
+        omit: bool = False,
+        key: str = "",
+        spread: bool = False,
+        form: "Callable[[Any], object] | None" = None,
+    ) -> None:
+        self.omit = omit
+        """Leave the key out when the value is None."""
+        self.key = key
+        """The key, where it is not the name of the field (`from` is no name)."""
+        self.spread = spread
+        """The keys of the value stand among those of the report, at its place."""
+        self.form = form
+        """The function that renders the value, or each item of a tuple: a stored record has one."""
+
+
+OMIT = {InJson: InJson(omit=True)}
+"""Metadata of a field that is left out when it is None."""

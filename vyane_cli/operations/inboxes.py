@@ -2,20 +2,21 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 from vyane_cli.core.gating import Moment, Readings, Verdict, decide
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Entry, Head, render_entry
-from vyane_cli.core.messages import Lane, Message, Position, ToKind
+from vyane_cli.core.mailbox import Entry, Head
+from vyane_cli.core.messages import Kind, Lane, Message, Position, Status, ToKind
 from vyane_cli.core.routing import CHANNEL
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.values import OMIT, InJson, NamedTuple
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, TooNewError
 from vyane_cli.operations.addressing import check_channel
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.liveness import look
-from vyane_cli.operations.lookup import find_message
+from vyane_cli.operations.lookup import ShownMessage, find_message
+from vyane_cli.operations.once import Sent
 from vyane_cli.store import inbox, journal, registry
 
 TYPE_CHECKING = False
@@ -28,8 +29,34 @@ LIMIT_MAX = 1000
 class Listing(NamedTuple):
     """Messages by time, and the lines that are none: what these held is not among the rows."""
 
-    rows: list[dict[str, Any]]
+    rows: tuple[ShownMessage, ...]
     damaged: list[CorruptStateError]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageState:
+    """A stored message, and what will happen to it."""
+
+    id: str
+    status: Status
+    to_kind: ToKind
+    to_id: str
+    lane: Lane
+    kind: Kind
+    liveness: Liveness | None = field(default=None, metadata=OMIT)
+    """Of the worker that gets it, if one does."""
+    to_name: str
+    outlook: str
+    """What will happen to it, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentState:
+    """What a send has stored: its message, and of a broadcast all its copies."""
+
+    first: MessageState = field(metadata={InJson: InJson(spread=True)})
+    copies: tuple[MessageState, ...] | None = field(default=None, metadata=OMIT)
+    """None: the message is the only one."""
 
 
 def list_messages(
@@ -65,7 +92,7 @@ def list_messages(
         and (since_s is None or entry.message.ts >= since_s)
     ]
     entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
-    return Listing([render_entry(entry) for entry in entries[-limit:]], damaged)
+    return Listing(tuple(ShownMessage(entry=entry) for entry in entries[-limit:]), damaged)
 
 
 def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
@@ -86,16 +113,9 @@ def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
 
 def state_of_message(
     runtime: "Runtime", message: Message, *, stored_before: bool = False
-) -> dict[str, Any]:
+) -> MessageState:
     """A stored message, and what the table says will happen to it; or what has, of an older one."""
-    facts: dict[str, Any] = {
-        "id": message.id,
-        "status": "pending",
-        "to_kind": str(message.to_kind),
-        "to_id": message.to_id,
-        "lane": str(message.lane),
-        "kind": str(message.kind),
-    }
+    status, reached = Status.PENDING, None
     name, outlook = message.to_id, "it waits in the inbox"
     worker_id, head, logical = message.to_id, Head(), ""
     if message.to_kind is ToKind.LOGICAL_SESSION:
@@ -112,7 +132,7 @@ def state_of_message(
             outlook = _outlook(runtime, message, seen.liveness, head, seen.transports)
             if worker.final:
                 outlook = f"it has ended ({worker.status}) and reads it only if it is opened again"
-            facts["liveness"] = str(seen.liveness)
+            reached = seen.liveness
     elif message.to_kind is ToKind.BROADCAST:
         outlook = "each active worker gets it with its next turn"
         if message.lane is Lane.CONTROL:
@@ -120,10 +140,28 @@ def state_of_message(
     elif message.to_kind is ToKind.CHANNEL:
         outlook = "the next `vyane mirror push`, or round, shows it there"
     if stored_before:
-        facts["status"] = str(find_message(runtime, message.id).entry.status)
-        if facts["status"] != "pending":
-            outlook = f"it is {facts['status']}"
-    return {**facts, "to_name": name, "outlook": outlook}
+        status = find_message(runtime, message.id).entry.status
+        if status is not Status.PENDING:
+            outlook = f"it is {status}"
+    return MessageState(
+        id=message.id,
+        status=status,
+        to_kind=message.to_kind,
+        to_id=message.to_id,
+        lane=message.lane,
+        kind=message.kind,
+        liveness=reached,
+        to_name=name,
+        outlook=outlook,
+    )
+
+
+def state_of_sent(runtime: "Runtime", sent: Sent) -> SentState:
+    """What a send has stored, and what will happen to it."""
+    states = tuple(
+        state_of_message(runtime, message, stored_before=sent.repeated) for message in sent.messages
+    )
+    return SentState(first=states[0], copies=states if len(states) > 1 else None)
 
 
 def _outlook(

@@ -1,12 +1,14 @@
 """What a worker is doing: liveness from evidence, its session, its transports. Changes nothing."""
 
 import os
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from vyane_cli.core.bindings import place_of
 from vyane_cli.core.liveness import Evidence, Liveness, decide_liveness
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.turns import OpenTurn
+from vyane_cli.core.values import OMIT, InJson
 from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, render_worker, shown_status
 from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.operations.boxes import waiting
@@ -28,6 +30,33 @@ class Look(NamedTuple):
     transports: tuple[str, ...]
     beat_at: float
     damaged: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """A worker as it is shown: its record, and over it what its session's own files say."""
+
+    worker: Worker = field(metadata={InJson: InJson(spread=True, form=render_worker)})
+    """As it is stored. A field of the same name below takes the place of the stored one."""
+    status: WorkerStatus
+    session_id: str | None
+    last_heartbeat: float | None
+    last_used_at: float | None
+    liveness: Liveness
+    pending: int
+    oldest_pending_at: float | None
+    transports: tuple[str, ...]
+    pending_takeover_message_id: str | None
+    discord_thread_id: str | None
+    host: str | None
+    pid: int | None
+    turn: str | None
+    """The id of the open turn."""
+    progress: str
+    ambiguous: tuple[int, ...]
+    """Pids of the other processes that may be the session's."""
+    damaged: str | None = field(default=None, metadata=OMIT)
+    """What cannot be read of its session."""
 
 
 def look(runtime: "Runtime", worker: Worker) -> Look:
@@ -97,8 +126,8 @@ def transports_of(
     return tuple(found)
 
 
-def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
-    """A worker as `workers --json` prints it."""
+def describe_worker(runtime: "Runtime", worker: Worker) -> WorkerReport:
+    """Look at a worker once, with all that is shown of it."""
     from vyane_cli.operations.progress import progress_of
 
     seen = look(runtime, worker)
@@ -106,27 +135,25 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
     session = seen.session
     marked = worker.status is WorkerStatus.STALE
     sign_s = last_sign(runtime, worker, seen) if marked else 0.0  # nobody else is judged by it
-    data = render_worker(worker)
-    data.update(
-        status=str(shown_status(worker, seen.liveness, sign_s)),
+    return WorkerReport(
+        worker=worker,
+        status=shown_status(worker, seen.liveness, sign_s),
         session_id=session.id if session is not None else worker.session_id,
         last_heartbeat=seen.beat_at or None,
         last_used_at=max(worker.last_used_at, seen.beat_at) or None,
-        liveness=str(seen.liveness),
+        liveness=seen.liveness,
         pending=mail.pending,
         oldest_pending_at=mail.oldest_ts,
-        transports=list(seen.transports),
+        transports=seen.transports,
         pending_takeover_message_id=mail.takeover or None,
         discord_thread_id=_thread_of(runtime, worker.logical_session_id),
         host=session.host if session is not None else None,
         pid=session.process.pid if session is not None and session.process else None,
         turn=seen.turn.id if seen.turn is not None else None,
         progress=progress_of(runtime, worker),
-        ambiguous=[process.pid for process in session.others] if session is not None else [],
+        ambiguous=tuple(process.pid for process in session.others) if session is not None else (),
+        damaged=seen.damaged or None,
     )
-    if seen.damaged:
-        data["damaged"] = seen.damaged
-    return data
 
 
 def _thread_of(runtime: "Runtime", session: str) -> str | None:
@@ -137,7 +164,7 @@ def _thread_of(runtime: "Runtime", session: str) -> str | None:
 
 def list_workers(
     runtime: "Runtime", *, session: str = "", everything: bool = False
-) -> list[dict[str, Any]]:
+) -> list[WorkerReport]:
     """All workers that are not final, or all; of one logical session if it, or a worker, is named.
 
     NotFoundError names the nearest workers.

@@ -1,11 +1,13 @@
 """Look-ups: a message by its id, wherever it lies; the records that tell its story."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.mailbox import Entry, brought, fold
+from vyane_cli.core.mailbox import Entry, brought, fold, render_entry
 from vyane_cli.core.messages import Message, body_of
+from vyane_cli.core.values import InJson
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 from vyane_cli.store import inbox, journal, launches, registry
 
@@ -15,6 +17,21 @@ if TYPE_CHECKING:
 
 
 IDS = "`vyane inbox WORKER --all` lists what a worker got, with ids"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownMessage:
+    """A message with its state, as lists show it."""
+
+    entry: Entry = field(metadata={InJson: InJson(spread=True, form=render_entry)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageText:
+    """All of a message's text."""
+
+    id: str
+    text: str
 
 
 class Found(NamedTuple):

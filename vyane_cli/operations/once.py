@@ -108,6 +108,7 @@ def send_once(
 def _key_record(
     key: str, content: str, targets: Sequence[Target], messages: Sequence[Message]
 ) -> dict[str, Any]:
+    """Return the stored form of a key, as its file has it."""
     longest = max(message.ttl_seconds for message in messages)
     return {
         "key": key,

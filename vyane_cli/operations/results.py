@@ -6,6 +6,7 @@ settles it next finds the message stored, and stores no second one.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from vyane_cli.core.cursors import render_cursor
@@ -39,11 +40,29 @@ LOST_AFTER_S = 60.0
 """For so long a spawned child may be without a launcher: `spawn` may be about to start it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReport:
+    """A child's last word as programs see it."""
+
+    worker: str
+    status: WorkerStatus
+    message_id: str | None
+
+
 class Settled(NamedTuple):
     """A child that has ended, and what its parent was sent (None: the parent is on no record)."""
 
     child: Worker
     message: Message | None
+
+    @property
+    def report(self) -> ResultReport:
+        """The same for programs."""
+        return ResultReport(
+            worker=self.child.id,
+            status=self.child.status,
+            message_id=self.message.id if self.message is not None else None,
+        )
 
 
 def settle_child(runtime: "Runtime", worker_id: str, report: Report) -> Settled:

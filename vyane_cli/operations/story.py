@@ -1,10 +1,13 @@
 """Why a message was, or was not, delivered: each record about it as a step with its rule."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from vyane_cli.core.gating import Verdict
 from vyane_cli.core.mailbox import Op, brought
+from vyane_cli.core.messages import Lane, Status
+from vyane_cli.core.values import OMIT
 from vyane_cli.operations.inboxes import state_of_message
 from vyane_cli.operations.lookup import Found, find_message
 
@@ -38,23 +41,59 @@ RULES: Mapping[str, str] = {
 """Rules and reasons in words; a row of the delivery table needs none, its name says it."""
 
 
-def tell(runtime: "Runtime", message_id: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStep:
+    """One record about a message: when, what, by which rule, on what readings."""
+
+    at: float | None
+    step: str
+    rule: str
+    transport: str | None = field(default=None, metadata=OMIT)
+    session: str | None = field(default=None, metadata=OMIT)
+    turn: str | None = field(default=None, metadata=OMIT)
+    verdict: str | None = field(default=None, metadata=OMIT)
+    readings: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
+    again_ms: int | None = field(default=None, metadata=OMIT)
+    evidence: str | None = field(default=None, metadata=OMIT)
+    by_pid: int | None = field(default=None, metadata=OMIT)
+    """The process that claimed it."""
+    why: str | None = field(default=None, metadata=OMIT)
+    """The rule in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStory:
+    """A message with its state, and its steps in order."""
+
+    id: str
+    status: Status
+    lane: Lane
+    to_id: str
+    to_name: str
+    from_name: str
+    summary: str
+    steps: tuple[MessageStep, ...]
+    now: str
+    """What it waits for, as a sentence."""
+
+
+def tell(runtime: "Runtime", message_id: str) -> MessageStory:
     """The story of a message: its state now, and its steps in order."""
     found = find_message(runtime, message_id)
-    return {
-        "id": found.message.id,
-        "status": str(found.entry.status),
-        "lane": str(found.message.lane),
-        "to_id": found.message.to_id,
-        "to_name": state_of_message(runtime, found.message)["to_name"],
-        "from_name": found.message.from_name,
-        "summary": found.message.summary,
-        "steps": [step(record) for record in found.records],
-        "now": _now(runtime, found),
-    }
+    return MessageStory(
+        id=found.message.id,
+        status=found.entry.status,
+        lane=found.message.lane,
+        to_id=found.message.to_id,
+        to_name=state_of_message(runtime, found.message).to_name,
+        from_name=found.message.from_name,
+        summary=found.message.summary,
+        steps=tuple(step(record) for record in found.records),
+        now=_now(runtime, found),
+    )
 
 
-def step(record: Mapping[str, Any]) -> dict[str, Any]:
+def step(record: Mapping[str, Any]) -> MessageStep:
     """One record as a step: when, what, by which rule, on what readings."""
     op = str(record.get("op"))
     message = brought(record)
@@ -63,18 +102,21 @@ def step(record: Mapping[str, Any]) -> dict[str, Any]:
     said = STEPS.get(op, op)
     if op == Op.ATTEMPT and record.get("verdict") == Verdict.START:
         said = "tried"
-    fact: dict[str, Any] = {"at": at, "step": said, "rule": rule}
-    for key in ("transport", "session", "turn", "verdict", "readings", "again_ms", "evidence"):
-        if record.get(key) not in (None, "", {}):
-            fact[key] = record[key]
-    if op == Op.CLAIM:
-        fact["by_pid"] = (record.get("by") or {}).get("pid")
-    why = RULES.get(
-        rule.split("/", 1)[-1] if rule.startswith(("batch/", "tool/", "tmux/")) else rule
+    short = rule.split("/", 1)[-1] if rule.startswith(("batch/", "tool/", "tmux/")) else rule
+    return MessageStep(
+        at=at,
+        step=said,
+        rule=rule,
+        transport=record.get("transport") or None,
+        session=record.get("session") or None,
+        turn=record.get("turn") or None,
+        verdict=record.get("verdict") or None,
+        readings=record.get("readings") or None,
+        again_ms=record.get("again_ms"),
+        evidence=record.get("evidence") or None,
+        by_pid=(record.get("by") or {}).get("pid") if op == Op.CLAIM else None,
+        why=RULES.get(short),
     )
-    if why:
-        fact["why"] = why
-    return fact
 
 
 STEPS: Mapping[str, str] = {
@@ -101,4 +143,4 @@ def _now(runtime: "Runtime", found: Found) -> str:
         return "handed to the host; waiting for the prompt event that names it"
     if entry.status == "delivered":
         return "delivered; waiting for an event that proves that its turn went on"
-    return f"pending: {state_of_message(runtime, found.message)['outlook']}"
+    return f"pending: {state_of_message(runtime, found.message).outlook}"

@@ -6,6 +6,7 @@ a tick does not rewrite that.
 """
 
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from vyane_cli.core.liveness import Liveness
@@ -39,6 +40,17 @@ ESCAPED_S = 3.0
 """A client that got Escape says idle within a second."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeoverReport:
+    """A takeover as programs see it; the fields are those of `Taken`."""
+
+    message_id: str
+    status: str
+    interrupt: str
+    worker_id: str
+    typed: str | None
+
+
 class Taken(NamedTuple):
     """What came of a takeover."""
 
@@ -51,6 +63,17 @@ class Taken(NamedTuple):
     (nothing ran), or none (not asked for)."""
     typed: str = ""
     """What stood half-typed in its input box when Escape was sent. The timeline has it too."""
+
+    @property
+    def report(self) -> TakeoverReport:
+        """The same for programs."""
+        return TakeoverReport(
+            message_id=self.sent.message.id,
+            status=self.status,
+            interrupt=self.interrupt,
+            worker_id=self.worker.id,
+            typed=self.typed or None,
+        )
 
 
 def take_over(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vyane_cli.core.envelopes import neutralise
+from vyane_cli.core.story import CaughtUp, Chapter, NoteChapter, TimelineEvent, TurnChapter
 
 TRIGGERS: Mapping[str, str] = {
     "human": "a person's prompt",
@@ -18,17 +19,17 @@ TRIGGERS: Mapping[str, str] = {
 MARKS: Mapping[str, str] = {"success": "✓", "error": "✗", "cancelled": "⊘", "interrupted": "↯"}
 
 
-def tell_chapter(chapter: Mapping[str, Any]) -> list[tuple[str, str]]:
+def tell_chapter(chapter: Chapter) -> list[tuple[str, str]]:
     """A turn or a note as lines, each with the word whose style it has."""
-    if chapter["type"] == "note":
-        return [(_between(chapter["event"]), "dim")]
-    outcome = str(chapter["outcome"] or "")
+    if isinstance(chapter, NoteChapter):
+        return [(_between(chapter.event), "dim")]
+    outcome = str(chapter.outcome or "")
     end = f"{MARKS.get(outcome, '…')} {outcome or 'not finished'}"
-    if chapter["code"]:
-        end += f" ({_line(chapter['code'])})"
-    if chapter["duration_ms"] is not None:
-        end += f" after {span(chapter['duration_ms'] / 1000)}"
-    lines = [(f"{clock(chapter['at'])}  turn {chapter['number']}: {_origin(chapter)}", "bold")]
+    if chapter.code:
+        end += f" ({_line(chapter.code)})"
+    if chapter.duration_ms is not None:
+        end += f" after {span(chapter.duration_ms / 1000)}"
+    lines = [(f"{clock(chapter.at)}  turn {chapter.number}: {_origin(chapter)}", "bold")]
     lines += [(f"  {text}", "") for text in _middle(chapter)]
     return [*lines, (f"  {end}", outcome)]
 
@@ -40,44 +41,44 @@ def _between(event: Mapping[str, Any]) -> str:
     return f"{clock(event['at'])}  {told(fact) if told else tell_facts(event['kind'], fact)}"
 
 
-def _origin(chapter: Mapping[str, Any]) -> str:
-    words = TRIGGERS.get(str(chapter["trigger"]), str(chapter["trigger"]))
-    if chapter["prompt_chars"]:
-        words += f", {chapter['prompt_chars']} characters"
-    if chapter["message_ids"]:
-        words += ", " + ", ".join(short(message) for message in chapter["message_ids"])
+def _origin(chapter: TurnChapter) -> str:
+    words = TRIGGERS.get(str(chapter.trigger), str(chapter.trigger))
+    if chapter.prompt_chars:
+        words += f", {chapter.prompt_chars} characters"
+    if chapter.message_ids:
+        words += ", " + ", ".join(short(message) for message in chapter.message_ids)
     return words
 
 
-def _middle(chapter: Mapping[str, Any]) -> Iterator[str]:
-    if chapter["tools"]:
+def _middle(chapter: TurnChapter) -> Iterator[str]:
+    if chapter.tools:
         yield "tools: " + ", ".join(
-            f"{_line(tool['tool'])} ×{tool['count']}"
-            + (f" ({tool['failed']} failed)" if tool["failed"] else "")
-            for tool in chapter["tools"]
+            f"{_line(tool.tool)} ×{tool.count}"
+            + (f" ({tool.failed} failed)" if tool.failed else "")
+            for tool in chapter.tools
         )
-    for fact in chapter["permissions"]:
+    for fact in chapter.permissions:
         yield f"permission: {_line(fact.get('tool'))} {_line(fact.get('decision') or 'asked')}"
-    for fact in chapter["deliveries"]:
+    for fact in chapter.deliveries:
         yield _delivery(fact)
-    for fact in chapter["control"]:
+    for fact in chapter.control:
         yield tell_facts(fact["kind"], fact)
-    for fact in chapter["diagnostics"]:
+    for fact in chapter.diagnostics:
         yield _diagnostic(fact)
-    if chapter["usage"]:
-        used = chapter["usage"]
+    if chapter.usage:
+        used = chapter.usage
         counts = f"{used.get('input_tokens', 0)} in, {used.get('output_tokens', 0)} out"
         yield f"tokens: {counts}" + (f" ({_line(used['model'])})" if used.get("model") else "")
-    if chapter["result"] or chapter["result_chars"]:
-        text = _line(chapter["result"] or "")
-        more = (chapter["result_chars"] or 0) > len(chapter["result"] or "")
+    if chapter.result or chapter.result_chars:
+        text = _line(chapter.result or "")
+        more = (chapter.result_chars or 0) > len(chapter.result or "")
         yield (
             f"result: {text}{'…' if more and text else ''}"
             if text
-            else (f"result: {chapter['result_chars']} characters")
+            else (f"result: {chapter.result_chars} characters")
         )
-    if chapter["text"]:
-        yield f"said: {_line(chapter['text'])}"
+    if chapter.text:
+        yield f"said: {_line(chapter.text)}"
 
 
 def _delivery(fact: Mapping[str, Any]) -> str:
@@ -90,14 +91,14 @@ def _diagnostic(fact: Mapping[str, Any]) -> str:
     return f"note: {_line(fact.get('code'))} {_line(fact.get('text') or '')}".rstrip()
 
 
-def tell_event(event: Mapping[str, Any]) -> str:
+def tell_event(event: TimelineEvent | CaughtUp) -> str:
     """One event, or the caught-up mark, on one line."""
-    if event["kind"] == "caught_up":
-        waiting = f", {event['lag']} waiting" if event["lag"] else ""
-        return f"— caught up at {event['watermark']}{waiting} —"
-    turn = f"turn {event['turn_number']}" if event.get("turn_number") else "session"
-    facts = tell_facts(event["kind"], event.get("payload") or {})
-    return f"{clock(event['at'])}  {event['seq']:>6}  {turn:<9} {facts}"
+    if isinstance(event, CaughtUp):
+        waiting = f", {event.lag} waiting" if event.lag else ""
+        return f"— caught up at {event.watermark}{waiting} —"
+    turn = f"turn {event.turn_number}" if event.turn_number else "session"
+    facts = tell_facts(event.kind, event.payload)
+    return f"{clock(event.at)}  {event.seq:>6}  {turn:<9} {facts}"
 
 
 def tell_facts(kind: str, payload: Mapping[str, Any]) -> str:
@@ -110,10 +111,10 @@ def tell_facts(kind: str, payload: Mapping[str, Any]) -> str:
     return " ".join([kind, *words])
 
 
-def tell_markdown(chapter: Mapping[str, Any]) -> list[str]:
+def tell_markdown(chapter: Chapter) -> list[str]:
     """A chapter in Markdown; text of others cannot become markup of ours."""
     (head, _), *rest = tell_chapter(chapter)
-    if chapter["type"] == "note":
+    if isinstance(chapter, NoteChapter):
         return [f"- {_plain(head)}"]
     return [f"## {_plain(head)}", "", *(f"- {_plain(text.strip())}" for text, _ in rest)]
 

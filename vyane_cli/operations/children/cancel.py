@@ -6,7 +6,8 @@ later step is finished by the same command: message ids are the plan's, so nobod
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vyane_cli.core.cancels import (
@@ -56,6 +57,20 @@ WAIT_MAX_S = 3600.0
 REASON_MAX = 2000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelReport:
+    """A cancel as programs see it."""
+
+    worker_id: str
+    children_cancelled: tuple[str, ...]
+    force: bool
+    skipped: tuple[str, ...]
+    """Independent children, which a cancel leaves alone."""
+    outcomes: Mapping[str, str]
+    """Of each worker, by its id."""
+    operation: str
+
+
 class Cancelled(NamedTuple):
     """What came of a cancel so far."""
 
@@ -72,6 +87,19 @@ class Cancelled(NamedTuple):
         """Whether somebody may still run."""
         left = (Outcome.UNKNOWN, Outcome.REFUSED)
         return any(outcome in left for outcome in self.cancel.outcomes.values())
+
+    @property
+    def report(self) -> CancelReport:
+        """The same for programs."""
+        plan = self.cancel
+        return CancelReport(
+            worker_id=plan.root,
+            children_cancelled=tuple(one for one in plan.messages if one != plan.root),
+            force=plan.force,
+            skipped=plan.skipped,
+            outcomes=plan.outcomes,
+            operation=plan.operation,
+        )
 
 
 def cancel(

@@ -1,5 +1,7 @@
 """Report: a child's own word to its parent: progress, a longer silence, or its result."""
 
+from dataclasses import dataclass
+
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.messages import FromKind, Kind
 from vyane_cli.core.results import Ending, Report
@@ -17,6 +19,14 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 ERROR_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedSilence:
+    """Until when no sign of a worker is expected."""
+
+    worker: str
+    long_running_until: float
 
 
 def report_result(runtime: "Runtime", text: str, *, failed: bool) -> Settled:
@@ -44,7 +54,7 @@ def report_progress(runtime: "Runtime", text: str) -> Sent:
     return send(runtime, draft, speaker)
 
 
-def report_long_running(runtime: "Runtime", seconds: float) -> Worker:
+def report_long_running(runtime: "Runtime", seconds: float) -> ExpectedSilence:
     """Say that this worker may be silent for so long without being stale."""
     own = own_worker(runtime)
     with runtime.held((LockKind.REGISTRY, "")):
@@ -56,7 +66,7 @@ def report_long_running(runtime: "Runtime", seconds: float) -> Worker:
         worker = worker._replace(long_running_until=until)
         workers.put(worker)
         workers.save()
-    return worker
+    return ExpectedSilence(worker=worker.id, long_running_until=until)
 
 
 def own_worker(runtime: "Runtime") -> Worker:

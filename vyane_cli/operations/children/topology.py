@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 from vyane_cli.core.bindings import place_of
 from vyane_cli.core.cancels import children_of
-from vyane_cli.core.mailbox import Entry, render_entry
+from vyane_cli.core.mailbox import Entry
 from vyane_cli.core.sessions import LogicalSession, parse_logical_session, render_logical_session
+from vyane_cli.core.values import OMIT, InJson
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.identity import own_worker
-from vyane_cli.operations.liveness import describe_worker
+from vyane_cli.operations.liveness import WorkerReport, describe_worker
+from vyane_cli.operations.lookup import ShownMessage
 from vyane_cli.store import bindings as bindings_file
 from vyane_cli.store import document, files, inbox, mirrors, registry
 
@@ -21,30 +23,65 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def topology(runtime: "Runtime", who: str = "", *, messages: bool = False) -> dict[str, Any]:
-    """The tree below a worker or a logical session; else below one's own; else all trees.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNode:
+    """A worker with all that is below it."""
 
-    `logical`: the session's document; `workers`: its workers, each with its `children`;
-    `children`: logical sessions that were spawned from it; `discord_routing`: where it is shown.
-    """
+    shown: WorkerReport = field(metadata={InJson: InJson(spread=True)})
+    children: "tuple[TreeNode, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """The conversations in which a session and its children are shown, from the bindings."""
+
+    primary_channel_id: str
+    primary_thread_id: str
+    forum_channel_id: str | None
+    child_thread_ids: Mapping[str, str]
+    """The conversation of a child, by the child's worker id."""
+    summary_message_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrouted:
+    """The session is shown nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Workers as trees, and the logical session that they belong to."""
+
+    logical: LogicalSession | None = field(metadata={InJson: InJson(form=render_logical_session)})
+    """None: all trees are shown."""
+    workers: tuple[TreeNode, ...]
+    children: tuple[LogicalSession, ...] = field(
+        metadata={InJson: InJson(form=render_logical_session)}
+    )
+    """The logical sessions that were spawned from it."""
+    discord_routing: Routing | Unrouted
+    messages: tuple[ShownMessage, ...] | None = field(default=None, metadata=OMIT)
+    """What waits or was last settled in the inboxes of these workers; None: not asked for."""
+
+
+def topology(runtime: "Runtime", who: str = "", *, messages: bool = False) -> Topology:
+    """The tree below a worker or a logical session; else below one's own; else all trees."""
     book = registry.Registry(runtime.layout)
     roots, logical_id = _roots(runtime, book, who)
     below = children_of(book.listing())
-    shown = [_tree(runtime, worker, book.workers, below) for worker in roots]
+    shown = tuple(_tree(runtime, worker, book.workers, below) for worker in roots)
     logical = registry.load_logical_session(runtime.layout, logical_id) if logical_id else None
-    found: dict[str, Any] = {
-        "logical": render_logical_session(logical) if logical is not None else None,
-        "workers": shown,
-        "children": [
-            render_logical_session(one)
+    return Topology(
+        logical=logical,
+        workers=shown,
+        children=tuple(
+            one
             for one in _logical_sessions(runtime)
             if one.parent_logical_id == (logical_id or None)
-        ],
-        "discord_routing": routing_of(runtime, logical, roots) if logical else {},
-    }
-    if messages:
-        found["messages"] = _messages(runtime, shown)
-    return found
+        ),
+        discord_routing=routing_of(runtime, logical, roots) if logical else Unrouted(),
+        messages=_messages(runtime, shown) if messages else None,
+    )
 
 
 def _roots(runtime: "Runtime", book: registry.Registry, who: str) -> tuple[list[Worker], str]:
@@ -68,31 +105,31 @@ def _tree(
     top: Worker,
     workers: Mapping[str, Worker],
     below: Mapping[str, list[str]],
-) -> dict[str, Any]:
+) -> TreeNode:
     """A worker with all that is below it. A cycle is walked once."""
-    root = _node(runtime, top)
-    seen, queue = {top.id}, [(top, root)]
-    for worker, node in queue:
-        links = dict.fromkeys((*worker.children_worker_ids, *below.get(worker.id, ())))
-        for link in links:
-            if link in workers and link not in seen:
-                seen.add(link)
-                child = _node(runtime, workers[link])
-                node["children"].append(child)
-                queue.append((workers[link], child))
-    return root
+    links: dict[str, list[str]] = {top.id: []}
+    queue = [top]
+    for worker in queue:
+        for link in dict.fromkeys((*worker.children_worker_ids, *below.get(worker.id, ()))):
+            if link in workers and link not in links:
+                links[link] = []
+                links[worker.id].append(link)
+                queue.append(workers[link])
+    made: dict[str, TreeNode] = {}
+    for worker in reversed(queue):  # children first
+        children = tuple(made.pop(link) for link in links[worker.id])
+        made[worker.id] = TreeNode(shown=describe_worker(runtime, worker), children=children)
+    return made[top.id]
 
 
-def _node(runtime: "Runtime", worker: Worker) -> dict[str, Any]:
-    return {**describe_worker(runtime, worker), "children": []}
-
-
-def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker]) -> dict[str, Any]:
-    """Where a session is shown, derived from the bindings; empty when nowhere."""
+def routing_of(
+    runtime: "Runtime", logical: LogicalSession, roots: list[Worker]
+) -> Routing | Unrouted:
+    """Where a session is shown, derived from the bindings."""
     bindings = bindings_file.load(runtime.layout).values()
     own = place_of(bindings, logical.id)
     if own is None:
-        return {}
+        return Unrouted()
     state = mirrors.load_thread(runtime.layout, own)
     overview = state.slots.get("overview") if state is not None else None
     ids = {worker.id for worker in roots}
@@ -101,19 +138,19 @@ def routing_of(runtime: "Runtime", logical: LogicalSession, roots: list[Worker])
         for worker in registry.Registry(runtime.layout).listing()
         if worker.parent_worker_id in ids
     }
-    return {
-        "primary_channel_id": own.conversation.channel,
-        "primary_thread_id": own.conversation.id,
-        "forum_channel_id": own.conversation.parent or None,
-        "child_thread_ids": {
+    return Routing(
+        primary_channel_id=own.conversation.channel,
+        primary_thread_id=own.conversation.id,
+        forum_channel_id=own.conversation.parent or None,
+        child_thread_ids={
             children[one.target_session]: one.conversation.id
             for one in bindings
             if one.target_session in children
             and one.ended_at is None
             and one.conversation.account_key == own.conversation.account_key
         },
-        "summary_message_id": overview.message if overview is not None else None,
-    }
+        summary_message_id=overview.message if overview is not None else None,
+    )
 
 
 def _logical_sessions(runtime: "Runtime") -> list[LogicalSession]:
@@ -128,13 +165,14 @@ def _logical_sessions(runtime: "Runtime") -> list[LogicalSession]:
     return found
 
 
-def _messages(runtime: "Runtime", trees: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _messages(runtime: "Runtime", trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
     """What waits or was last settled in the inboxes of these workers, by time."""
     entries: list[Entry] = []
     queue = list(trees)
     for node in queue:
-        queue += node["children"]
-        for path in boxes_of(runtime, node["id"], node["logical_session_id"]):
+        queue += node.children
+        worker = node.shown.worker
+        for path in boxes_of(runtime, worker.id, worker.logical_session_id):
             entries += inbox.read(path).mailbox.entries
     entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
-    return [render_entry(entry) for entry in entries]
+    return tuple(ShownMessage(entry=entry) for entry in entries)

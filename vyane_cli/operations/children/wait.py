@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.core.messages import Message
 from vyane_cli.core.results import result_id
-from vyane_cli.core.workers import Worker, find_worker
+from vyane_cli.core.workers import Worker, WorkerStatus, find_worker
 from vyane_cli.errors import NotFoundError, RefusedError, VyaneError
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.results import settle_lost
@@ -23,6 +23,18 @@ LOST_S = 2.0
 Progress = Callable[[int, int], object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerEnd:
+    """How a worker ended. Only `worker` is known of one that has left the registry."""
+
+    worker: str
+    name: str | None = None
+    status: WorkerStatus | None = None
+    success: bool | None = None
+    message_id: str | None = None
+    summary: str | None = None
+
+
 def wait(
     runtime: "Runtime",
     who: Sequence[str],
@@ -30,7 +42,7 @@ def wait(
     enough: int,
     timeout_s: float,
     progress: Progress = lambda done, whole: None,
-) -> list[dict[str, Any]]:
+) -> list[WorkerEnd]:
     """Wait until `enough` of these workers have ended; what is known of each of them then.
 
     RefusedError (`timed_out`) when the time runs out; nothing is changed by that.
@@ -68,21 +80,20 @@ def _settle(runtime: "Runtime", worker: Worker) -> None:
         return  # a busy lock: the next look does it
 
 
-def describe(runtime: "Runtime", worker: Worker | None, worker_id: str) -> dict[str, Any]:
-    """A worker's end, as `wait --json` prints it; None: it is on no record any more."""
+def describe(runtime: "Runtime", worker: Worker | None, worker_id: str) -> WorkerEnd:
+    """A worker's end; `worker` is None when it has left the registry."""
     if worker is None:
-        return {"worker": worker_id, "name": None, "status": None, "success": None,
-                "message_id": None, "summary": None}  # fmt: skip
+        return WorkerEnd(worker=worker_id)
     message = result_of(runtime, worker)
     payload = message.payload if message is not None else {}
-    return {
-        "worker": worker.id,
-        "name": worker.name,
-        "status": str(worker.status),
-        "success": payload.get("success"),
-        "message_id": message.id if message is not None else None,
-        "summary": payload.get("summary") or payload.get("head"),
-    }
+    return WorkerEnd(
+        worker=worker.id,
+        name=worker.name,
+        status=worker.status,
+        success=payload.get("success"),
+        message_id=message.id if message is not None else None,
+        summary=payload.get("summary") or payload.get("head"),
+    )
 
 
 def result_of(runtime: "Runtime", worker: Worker) -> Message | None:

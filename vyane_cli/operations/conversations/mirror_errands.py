@@ -3,8 +3,6 @@
 Each is stored under a key of its own: done again after a crash, it is done once.
 """
 
-from typing import Any
-
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Incoming
 from vyane_cli.core.messages import FromKind, Kind, first_line
@@ -19,7 +17,7 @@ from vyane_cli.errors import (
     VyaneError,
 )
 from vyane_cli.operations.children.cancel import cancel
-from vyane_cli.operations.children.topology import topology
+from vyane_cli.operations.children.topology import TreeNode, topology
 from vyane_cli.operations.conversations.mirror_runs import Run
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.lookup import find_message
@@ -105,7 +103,7 @@ class Errand:
                     return self._say("said-needs", command="`/relay`", what="WORKER TEXT")
                 return self._say("said-relay", to=to, id=self._send(to, text.strip()))
             case Command.TOPOLOGY:
-                return _tree(topology(self.runtime, self._target())["workers"])
+                return _tree(topology(self.runtime, self._target()).workers)
             case _:
                 return self._say("said-help")
 
@@ -156,14 +154,15 @@ class Errand:
         return f"mirror:{nonce_of(self.binding.id, self.one.id, digest_of(self.one.text))}"
 
 
-def _tree(nodes: list[dict[str, Any]]) -> str:
+def _tree(nodes: tuple[TreeNode, ...]) -> str:
     """The tree as a list that any Markdown reader shows."""
     lines: list[str] = []
 
-    def walk(node: dict[str, Any], depth: int) -> None:
-        said = f": {node['progress']}" if node.get("progress") else ""
-        lines.append(f"{'  ' * depth}- **{node['name']}** {node['status']}{said}")
-        for child in node["children"]:
+    def walk(node: TreeNode, depth: int) -> None:
+        shown = node.shown
+        said = f": {shown.progress}" if shown.progress else ""
+        lines.append(f"{'  ' * depth}- **{shown.worker.name}** {shown.status}{said}")
+        for child in node.children:
             walk(child, depth + 1)
 
     for one in nodes:

@@ -21,9 +21,9 @@ def overview(runtime: "Runtime") -> dict[str, Any]:
         "home": layout.root,
         "initialised": there,
         "workers": workers,
-        "pending": sum(worker["pending"] for worker in workers),
+        "pending": sum(worker.pending for worker in workers),
         "oldest_pending_at": min(
-            (w["oldest_pending_at"] for w in workers if w["oldest_pending_at"]), default=None
+            (w.oldest_pending_at for w in workers if w.oldest_pending_at), default=None
         ),
         "projects": list_standings(runtime) if os.path.isdir(layout.projects) else [],
         "unreadable": [fault.message for fault in projects.survey(layout).faults] if there else [],

@@ -6,7 +6,7 @@ delete or `gc` sweeps; the timeline is gone for every reader from the rename on.
 
 import os
 import shutil
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.errors import (
     ConflictError,
@@ -29,9 +29,21 @@ if TYPE_CHECKING:
 TRASH = ".trash-"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedTimeline:
+    """What a delete has removed."""
+
+    session: str
+    events: int
+    deleted: bool
+    """False: there was no timeline."""
+    swept: int
+    """How many folders in the trash were removed."""
+
+
 def delete_timeline(
     runtime: "Runtime", who: str, *, yes: bool, missing_ok: bool = False
-) -> dict[str, Any]:
+) -> DeletedTimeline:
     """Remove a timeline. ConflictError (`turn_open`) while a turn of a live process is open."""
     found = find_timeline(runtime, who)
     layout = runtime.layout
@@ -49,7 +61,7 @@ def delete_timeline(
     with runtime.held((Kind.TIMELINE, found.session)):
         if not os.path.isdir(folder):
             if missing_ok:
-                return {"session": found.session, "events": 0, "deleted": False, "swept": 0}
+                return DeletedTimeline(session=found.session, events=0, deleted=False, swept=0)
             raise NotFoundError("timeline of", found.name)
         try:
             head = timeline.read_head(found.path)
@@ -68,7 +80,7 @@ def delete_timeline(
             raise DurabilityUnknownError(folder, error) from error
     swept = clear_trash(layout)
     events = head.seq if head is not None else 0
-    return {"session": found.session, "events": events, "deleted": True, "swept": swept}
+    return DeletedTimeline(session=found.session, events=events, deleted=True, swept=swept)
 
 
 def clear_trash(layout: Layout) -> int:

@@ -4,11 +4,12 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vyane_cli import __version__
 from vyane_cli.core import otlp
-from vyane_cli.core.story import tell_turns
+from vyane_cli.core.story import Chapter, TimelineEvent, tell_turns
 from vyane_cli.errors import InvalidInputError, StorageError
 from vyane_cli.operations.timelines.select import Found, find_timeline
 from vyane_cli.operations.timelines.watch import event_of
@@ -21,10 +22,19 @@ if TYPE_CHECKING:
 
     from vyane_cli.runtime import Runtime
 
-    Tell = Callable[[Mapping[str, Any]], Iterable[str]]
+    Tell = Callable[[Chapter], Iterable[str]]
 
 FORMATS = ("jsonl", "md", "otlp-json")
 CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenExport:
+    """A file that an export has written."""
+
+    file: str
+    format: str
+    bytes: int
 
 
 def export_timeline(runtime: "Runtime", who: str, form: str, tell: "Tell") -> Iterator[str]:
@@ -35,7 +45,7 @@ def export_timeline(runtime: "Runtime", who: str, form: str, tell: "Tell") -> It
     found = find_timeline(runtime, who)
     reader = Reader(found.path, found.session)
     if form == "jsonl":
-        return (_json(event_of(seen, found.session)) + "\n" for seen in reader.read())
+        return (_line(event_of(seen, found.session)) + "\n" for seen in reader.read())
     records = (seen.record for seen in reader.read())
     return _markdown(found, records, tell) if form == "md" else _otlp(found, records)
 
@@ -58,6 +68,10 @@ def _otlp(found: Found, records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield between + _json(span)
         between = ",\n"
     yield '\n],"schemaUrl":"' + otlp.SCHEMA_URL + '"}]}]}\n'
+
+
+def _line(event: TimelineEvent) -> str:
+    return _json({**event.record, "cursor": event.cursor})
 
 
 def _json(value: object) -> str:

@@ -7,6 +7,7 @@ session's next call, once, as interrupted/runtime_restart.
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from vyane_cli.core import turns
@@ -22,8 +23,10 @@ from vyane_cli.core.events import (
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.schemas import clean
+from vyane_cli.core.story import TimelineEvent
 from vyane_cli.core.tokens import Token, parse_token, render_token
 from vyane_cli.core.turns import OpenTurn, TimelineHead, Transition
+from vyane_cli.core.values import InJson
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 from vyane_cli.operations.diagnose import diagnose
 from vyane_cli.operations.timelines.select import Found, find_timeline
@@ -38,6 +41,14 @@ if TYPE_CHECKING:
 CODE_MAX, TEXT_MAX = 64, 2_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedTurn:
+    """The TurnStarted event of a turn, and the token that its producer shows from now on."""
+
+    event: TimelineEvent = field(metadata={InJson: InJson(spread=True)})
+    token: str
+
+
 def start_turn(
     runtime: "Runtime",
     who: str,
@@ -46,8 +57,8 @@ def start_turn(
     prompt_chars: int | None = None,
     pid: int = 0,
     abandon: bool = False,
-) -> dict[str, Any]:
-    """TurnStarted, and the token of the new turn: its event with `token`.
+) -> StartedTurn:
+    """TurnStarted, and the token of the new turn.
 
     `pid`: the process with which the turn ends; else that of the session, if it has one.
     ConflictError: `turn_open`, or `turn_open_elsewhere` for one of another live host session.
@@ -103,7 +114,7 @@ def start_turn(
     _beat(runtime, session)
     event = _event(runtime, found.session, started.seq)
     sealed = Token(found.session, started.id, started.seq, started.token)
-    return {**event, "token": render_token(sealed)}
+    return StartedTurn(event=event, token=render_token(sealed))
 
 
 def _process(found: Found, pid: int) -> Process | None:
@@ -156,7 +167,7 @@ def emit_event(
     payload: Mapping[str, Any],
     *,
     flush: bool = False,
-) -> dict[str, Any]:
+) -> TimelineEvent:
     """One event in the token's turn. ConflictError (`turn_finished`) when that turn is over.
 
     An observation is on disk with the next event that is flushed, or at once with `flush`.
@@ -199,7 +210,7 @@ def finish_turn(
     outcome: str,
     code: str = "",
     text: str = "",
-) -> dict[str, Any]:
+) -> TimelineEvent:
     """TurnFinished of the token's turn; again the same: the first event, and nothing is written.
 
     ConflictError (`terminal_conflict`) when it has finished in another way.
@@ -220,7 +231,7 @@ def finish_turn(
                 )
             )
     first = turn.event()
-    payload = first["payload"]
+    payload = first.payload
     if (payload["outcome"], payload.get("code", "")) != (end, code):
         was = "/".join(filter(None, (payload["outcome"], payload.get("code"))))
         raise ConflictError(
@@ -241,7 +252,7 @@ class _Turn:
             raise unknown_turn(token)
         self.lock = runtime.held((Kind.TIMELINE, token.session))
         self.opened: OpenTurn | None = None
-        self.origin: dict[str, Any] = {}
+        self.origin: Mapping[str, str] = {}
         self.seq = 0
 
     def __enter__(self) -> "_Turn":
@@ -282,7 +293,7 @@ class _Turn:
         if self.opened is not None:
             _beat(self.runtime, self.opened.session)
 
-    def event(self) -> dict[str, Any]:
+    def event(self) -> TimelineEvent:
         """The event that was appended, or the terminal that was there."""
         return _event(self.runtime, self.token.session, self.seq)
 
@@ -310,13 +321,13 @@ def _terminal(path: str, token: Token) -> int:
     raise unknown_turn(token)
 
 
-def _event(runtime: "Runtime", session: str, seq: int) -> dict[str, Any]:
+def _event(runtime: "Runtime", session: str, seq: int) -> TimelineEvent:
     seen = reading.event_at(runtime.layout.timeline(session), seq)
     assert seen is not None, "it was just appended"
     return event_of(seen, session)
 
 
-def _origin(found: Found) -> dict[str, Any]:
+def _origin(found: Found) -> Mapping[str, str]:
     host = found.host_session
     origin = {"provider": host.host if host is not None else "producer"}
     return {**origin, "native_session": host.id} if host is not None else origin

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.operations.timelines.select import find_timeline
 from vyane_cli.store import timeline
@@ -16,9 +16,26 @@ LONG_BYTES = 8 * 1024 * 1024
 """From this size on it takes long enough to say how far it is."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedTimeline:
+    """What a whole check of a timeline found, all of it sound."""
+
+    ok: bool = True
+    session: str
+    file: str
+    events: int
+    turns: int
+    epoch: str | None
+    open: str | None
+    """The id of the open turn."""
+    bytes: int
+    torn_bytes: int
+    """The length of an append that a crash cut short."""
+
+
 def verify_timeline(
     runtime: "Runtime", who: str, progress: Callable[[int, int], object] | None = None
-) -> dict[str, Any]:
+) -> VerifiedTimeline:
     """What a whole check found; CorruptStateError with file, line and reason at the first damage.
 
     `progress(done, size)` is called now and then for a long file.
@@ -35,14 +52,13 @@ def verify_timeline(
 
     checked = timeline.check(found.path, found.session, progress=tell)
     head = checked.head
-    return {
-        "ok": True,
-        "session": found.session,
-        "file": found.path,
-        "events": checked.events,
-        "turns": checked.turns,
-        "epoch": head.epoch if head is not None else None,
-        "open": head.open.id if head is not None and head.open is not None else None,
-        "bytes": checked.end,
-        "torn_bytes": max(size - checked.end, 0),
-    }
+    return VerifiedTimeline(
+        session=found.session,
+        file=found.path,
+        events=checked.events,
+        turns=checked.turns,
+        epoch=head.epoch if head is not None else None,
+        open=head.open.id if head is not None and head.open is not None else None,
+        bytes=checked.end,
+        torn_bytes=max(size - checked.end, 0),
+    )

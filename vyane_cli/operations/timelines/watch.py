@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from vyane_cli.core.cursors import Cursor, parse_cursor, render_cursor
 from vyane_cli.core.events import Category, EventKind, check_kind
 from vyane_cli.core.ids import is_safe_id, is_ulid
+from vyane_cli.core.story import CaughtUp, TimelineEvent
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.timelines.select import Found, find_timeline
 from vyane_cli.store import consumers
@@ -144,7 +145,7 @@ def watch(
     out: int | None = None,
     timeout_s: float | None = None,
     pause: "Callable[[Changes], bool] | None" = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[TimelineEvent | CaughtUp]:
     """The events as they are shown, and the caught-up mark.
 
     Asking for the next one says that the one before is printed and flushed. `out`: a pipe; the
@@ -204,7 +205,7 @@ class _Place:
             reader.seek(cursor)
         self.stored = reader.cursor.seq
 
-    def shown(self) -> Iterator[dict[str, Any]]:
+    def shown(self) -> Iterator[TimelineEvent]:
         """What is there now and passes the filter; a consumer's cursor follows."""
         passes, session = self.wanted.filter.passes, self.found.session
         since = 0
@@ -225,23 +226,20 @@ class _Place:
         self.stored = cursor.seq
 
 
-def event_of(seen: Seen, session: str) -> dict[str, Any]:
+def event_of(seen: Seen, session: str) -> TimelineEvent:
     """An event as programs get it: the line without the store's own keys, and its cursor."""
-    event = {key: value for key, value in seen.record.items() if key not in INNER}
-    cursor = Cursor(session, event["epoch"], event["seq"], seen.mark)
-    event["cursor"] = render_cursor(cursor)
-    return event
+    record = {key: value for key, value in seen.record.items() if key not in INNER}
+    cursor = Cursor(session, record["epoch"], record["seq"], seen.mark)
+    return TimelineEvent(record=record, cursor=render_cursor(cursor))
 
 
-def _caught_up(reader: Reader) -> dict[str, Any]:
-    """The one mark between what was there and what comes."""
+def _caught_up(reader: Reader) -> CaughtUp:
     cursor = reader.cursor
     head = reader.head()
-    return {
-        "kind": "caught_up",
-        "session": cursor.session,
-        "epoch": cursor.epoch,
-        "watermark": cursor.seq,
-        "lag": max(head.seq - cursor.seq, 0) if head is not None else 0,
-        "cursor": render_cursor(cursor),
-    }
+    return CaughtUp(
+        session=cursor.session,
+        epoch=cursor.epoch,
+        watermark=cursor.seq,
+        lag=max(head.seq - cursor.seq, 0) if head is not None else 0,
+        cursor=render_cursor(cursor),
+    )

@@ -7,12 +7,14 @@ gone by then.
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from vyane_cli.core.messages import ToKind
+from vyane_cli.core.values import InJson
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.lookup import message_files
-from vyane_cli.operations.timelines.delete import delete_timeline
+from vyane_cli.operations.timelines.delete import DeletedTimeline, delete_timeline
 from vyane_cli.operations.timelines.select import find_timeline
 from vyane_cli.operations.upkeep.expire import all_boxes
 from vyane_cli.operations.upkeep.gc import archive_settled
@@ -25,7 +27,15 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def delete_and_purge(runtime: "Runtime", who: str, *, yes: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgedTimeline:
+    """What a delete has removed, and from how many messages the text was taken."""
+
+    timeline: DeletedTimeline = field(metadata={InJson: InJson(spread=True)})
+    purged: int
+
+
+def delete_and_purge(runtime: "Runtime", who: str, *, yes: bool) -> PurgedTimeline:
     """Delete a timeline, and take the text out of every settled message to its session.
 
     Ids, times and steps of the messages stay. What still waits for the session keeps its text, and
@@ -34,7 +44,8 @@ def delete_and_purge(runtime: "Runtime", who: str, *, yes: bool) -> dict[str, An
     found = find_timeline(runtime, who)
     done = delete_timeline(runtime, who, yes=yes, missing_ok=True)
     worker = found.worker.id if found.worker is not None else ""
-    return {**done, "purged": purge_messages(runtime, worker, found.session)}
+    purged = purge_messages(runtime, worker, found.session)
+    return PurgedTimeline(timeline=done, purged=purged)
 
 
 def purge_messages(runtime: "Runtime", worker: str, logical: str) -> int:
