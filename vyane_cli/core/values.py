@@ -9,8 +9,10 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from enum import IntEnum as IntEnum
     from enum import StrEnum as StrEnum
+    from typing import Any
     from typing import NamedTuple as NamedTuple
 else:
 
@@ -67,3 +69,23 @@ else:
 
     class IntEnum(int, metaclass=_Closed):
         """Base of the closed lists of numbers."""
+
+
+class InJson(NamedTuple):
+    """How a field of a report stands in JSON: in the metadata of the field, under this class.
+
+    Only where it does not simply stand there by its name.
+    """
+
+    omit: bool = False
+    """Leave the key out when the value is None."""
+    key: str = ""
+    """The key, where it is not the name of the field (`from` is no name)."""
+    spread: bool = False
+    """The keys of the value stand among those of the report, at its place."""
+    form: "Callable[[Any], object] | None" = None
+    """The function that renders the value, or each item of a tuple: a stored record has one."""
+
+
+OMIT = {InJson: InJson(omit=True)}
+"""Metadata of a field that is left out when it is None."""
