@@ -48,7 +48,7 @@ class SessionProblem:
     detail: str
     fix: str
     conversation: str | None = field(default=None, metadata=OMIT)
-    """What keeps posts from it; None when the session has none, or its state cannot be read."""
+    """The conversation whose posts are kept back; None for any other problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
