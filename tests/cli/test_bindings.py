@@ -305,7 +305,7 @@ def test_a_damaged_session_costs_no_binding_and_holds_up_no_other(channel, run):
     mended = sweep(world, world.clock())
 
     assert [each.conversation.id for each in swept.ended] == ["more"]
-    assert [kept["reason"] for kept in again.kept] == ["corrupt"]
+    assert [kept.reason for kept in again.kept] == ["corrupt"]
     assert [each.conversation.id for each in mended.ended] == ["notes"]
 
 

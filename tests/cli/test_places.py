@@ -71,7 +71,7 @@ def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):  # 
     assert (locked.ok, "chmod u+rw" in locked.fix) == (False, True)
     assert (deleted.ok, "deleted" in deleted.detail) == (True, True)
     assert (moved.ok, "deleted" in moved.detail) == (True, False)
-    assert [row["state"] for row in describe_mirror(one.world)[0]["threads"]] == ["active"]
+    assert [row.state for row in describe_mirror(one.world)[0].threads] == ["active"]
 
 
 def test_doctor_counts_results_without_a_place_of_their_own(one):  # noqa: F811

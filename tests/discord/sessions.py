@@ -22,8 +22,8 @@ from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.spawn import spawn
-from vyane_cli.operations.conversations.mirror_pull import pull
-from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.conversations.mirror_pull import PullReport, pull
+from vyane_cli.operations.conversations.mirror_push import PushReport, push
 from vyane_cli.operations.results import settle_child
 from vyane_cli.store import files, registry
 
@@ -93,14 +93,16 @@ class Mirrored:
         """The child's result."""
         settle_child(self.world, child, Report(ending, text))
 
-    def push(self, *, again: bool = False) -> dict[str, Any]:
+    def push(self, *, again: bool = False) -> PushReport:
         self.world.environ = self.environ  # a hook's call leaves its own behind
         (report,) = push(self.world, again=again)
+        assert isinstance(report, PushReport)
         return report
 
-    def pull(self) -> dict[str, Any]:
+    def pull(self) -> PullReport:
         self.world.environ = self.environ
         (report,) = pull(self.world)
+        assert isinstance(report, PullReport)
         return report
 
     # ------------------------------------------------------------------ what people do and read

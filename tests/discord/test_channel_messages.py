@@ -59,6 +59,6 @@ def test_where_no_post_may_be_made_it_waits_and_is_asked_for_once(one: Mirrored)
     held = one.world.status(sent)
     one.push(again=True)
 
-    assert [r["problems"][0]["session"] for r in reports] == ["channel:discord"] * 2
+    assert [r.problems[0].session for r in reports] == ["channel:discord"] * 2
     assert before == 2  # the session's own, and this one
     assert (held, one.world.status(sent)) == ("pending", "consumed")

@@ -105,7 +105,7 @@ def test_a_bound_thread_that_fails_is_tried_again_and_nothing_goes_elsewhere(
     reports = [one.push(), one.push()]
     asked = one.asked("create_message")
 
-    assert [report["problems"][0]["code"] for report in reports] == ["locked", "locked"]
+    assert [report.problems[0].code for report in reports] == ["locked", "locked"]
     assert one.texts() == ["✅ start"]
     assert len(one.server.threads()) == 1
     one.push()
@@ -161,7 +161,7 @@ def test_found_out_after_the_nonce_s_window_a_text_is_still_there_once(one: Mirr
     one.turn("second")
     one.server.fault(kind="drop", operation="create_message", when="after")
     one.server.fault(kind="drop", operation="list_messages", times=-1)
-    assert one.push()["waiting"] == 1
+    assert one.push().waiting == 1
     one.server.faults.clear()
     one.pass_s(600)
     one.push()
@@ -187,11 +187,11 @@ def test_where_nothing_may_be_read_a_part_of_unknown_fate_is_not_sent_again(one:
     forum = one.server.forum.id
     one.server.act("deny", channel=forum, permission="READ_MESSAGE_HISTORY")
     one.pass_s(600)
-    (problem,) = one.push()["problems"]
+    (problem,) = one.push().problems
     one.server.act("allow", channel=forum, permission="READ_MESSAGE_HISTORY")
     one.push(again=True)
 
-    assert "Read Message History" in problem["detail"]
+    assert "Read Message History" in problem.detail
     assert one.texts() == ["✅ start", "✅ second"]
 
 
@@ -320,8 +320,8 @@ def test_an_hour_s_limit_ends_the_run_and_leaves_the_rest_queued(one: Mirrored) 
     report = one.push()
     asked = one.asked("create_message")
 
-    assert report["waiting"] == 1
-    assert one.push()["waiting"] == 1
+    assert report.waiting == 1
+    assert one.push().waiting == 1
     assert one.asked("create_message") == asked
     one.pass_s(3_601)
     one.push()
@@ -346,8 +346,8 @@ def test_a_wrong_token_is_asked_once_and_the_work_waits_for_another(one: Mirrore
     one.turn("later")
     reports = [one.push() for _ in range(3)]
 
-    assert [report["state"] for report in reports] == ["off"] * 3
-    assert "DISCORD_TOKEN" in reports[0]["problems"][0]["fix"]
+    assert [report.state for report in reports] == ["off"] * 3
+    assert "DISCORD_TOKEN" in reports[0].problems[0].fix
     assert [r["status"] for r in one.server.requests].count(401) == 1
     one.environ["DISCORD_TOKEN"] = one.server.world.token
     one.push()
@@ -362,8 +362,8 @@ def test_a_missing_right_stops_once_and_the_work_goes_on_when_it_is_given(one: M
     first, second = one.push(), one.push()
     refused = [r["status"] for r in one.server.requests].count(403)
 
-    assert "Send Messages in Threads" in first["problems"][0]["detail"]
-    assert second["problems"] == first["problems"]
+    assert "Send Messages in Threads" in first.problems[0].detail
+    assert second.problems == first.problems
     assert refused == 1
     one.server.act("allow", **permission)
     one.push(again=True)
@@ -401,14 +401,14 @@ def test_a_deleted_forum_turns_the_channel_off_with_one_report_until_it_is_anoth
     asked = len(one.server.requests)
     one.push()
 
-    assert [report["state"] for report in reports] == ["off"] * 3
-    assert reports[0]["problems"][0]["code"] == "forum-gone"
+    assert [report.state for report in reports] == ["off"] * 3
+    assert reports[0].problems[0].code == "forum-gone"
     assert len(one.server.requests) == asked
     other = one.server.world.add_channel("agents again", 15)
     one.server.forum = other
     one.configure()
     one.turn("new place")
-    assert one.push()["state"] == "ok"
+    assert one.push().state == "ok"
 
 
 def test_a_channel_s_trouble_is_told_once_and_not_for_each_session(one: Mirrored) -> None:
@@ -416,7 +416,7 @@ def test_a_channel_s_trouble_is_told_once_and_not_for_each_session(one: Mirrored
     one.server.act("delete_channel", channel=one.server.forum.id)
     reports = [one.push(), one.push()]
 
-    assert [[p["code"] for p in r["problems"]] for r in reports] == [["forum-gone"]] * 2
+    assert [[p.code for p in r.problems] for r in reports] == [["forum-gone"]] * 2
 
 
 def test_the_last_state_shows_where_the_message_was_deleted(one: Mirrored) -> None:
@@ -496,7 +496,7 @@ def test_what_alice_writes_reaches_the_session_once_and_gets_its_sign(one: Mirro
     one.say("please do B")
     first, second = one.pull(), one.pull()
 
-    assert (first["taken"], second["taken"]) == (1, 0)
+    assert (first.taken, second.taken) == (1, 0)
     assert one.words() == ["please do B"]
     shown = one.server.visible(one.thread())[-1]
     assert shown["reactions"] == {"👀": 1}
@@ -518,7 +518,7 @@ def test_nobody_else_is_heard_and_no_command_of_theirs_runs(one: Mirrored) -> No
     one.server.act("post", channel=one.thread(), user=mallory["id"], content="/cancel all of it")
     report = one.pull()
 
-    assert (report["taken"], report["refused"]) == (0, 1)
+    assert (report.taken, report.refused) == (0, 1)
     assert one.words() == []
     assert one.server.visible(one.thread())[-1]["reactions"] == {}
 
@@ -565,11 +565,11 @@ def test_hidden_words_are_told_with_the_setting_that_hides_them(one: Mirrored) -
     one.say("hello")
     report = one.pull()
 
-    assert "Message Content Intent" in report["problems"][0]["detail"]
+    assert "Message Content Intent" in report.problems[0].detail
     (status,) = describe_mirror(one.world)
-    assert "Message Content Intent" in status["problems"][0]["detail"]
+    assert "Message Content Intent" in status.problems[0].detail
     one.server.act("option", name="message_content_intent", value=True)
-    assert one.pull()["problems"] == []
+    assert one.pull().problems == ()
     assert one.words() == ["hello"]
 
 
@@ -608,7 +608,7 @@ def test_a_part_that_discord_refuses_for_good_holds_what_follows_and_is_told(one
     asked = one.asked("create_message")
 
     assert [text[:14] for text in one.texts(kid)][-1] == "✅ **Result**\n0"
-    assert {p["code"] for report in reports for p in report["problems"]} == {"refused-form"}
+    assert {p.code for report in reports for p in report.problems} == {"refused-form"}
     one.server.act("option", name="content_limit", value=2_000)
     one.push()
     assert one.asked("create_message") == asked
@@ -644,4 +644,4 @@ def test_a_mark_that_may_not_be_put_holds_up_nothing(one: Mirrored) -> None:
 
     assert marks(one, kid) == [""]
     assert one.asked("add_my_message_reaction") == 1
-    assert [r["state"] for r in reports] == ["ok", "ok"]
+    assert [r.state for r in reports] == ["ok", "ok"]

@@ -40,7 +40,7 @@ def deny(one: Mirrored, right: str, *, allow: bool = False) -> None:
 def told(one: Mirrored) -> list[str]:
     """The reasons that `mirror status` gives."""
     (status,) = describe_mirror(one.world)
-    return [problem["code"] for problem in status["problems"]]
+    return [problem.code for problem in status.problems]
 
 
 def test_a_post_that_may_not_be_made_is_asked_for_once_and_told_each_time(one: Mirrored) -> None:
@@ -51,8 +51,8 @@ def test_a_post_that_may_not_be_made_is_asked_for_once_and_told_each_time(one: M
     second = one.push()
 
     assert len(one.server.requests) == asked
-    assert first["problems"] == second["problems"] != []
-    assert told(one) == [first["problems"][0]["code"]]
+    assert first.problems == second.problems != ()
+    assert told(one) == [first.problems[0].code]
     finding = places.conversations(Subject(one.world, claude_settings, "/"))
     assert not finding.ok
     assert "Send Messages" in finding.fix
@@ -74,10 +74,10 @@ def test_after_the_right_was_given_again_makes_the_post(one: Mirrored) -> None:
     one.turn("start")
     one.push()
     deny(one, "SEND_MESSAGES", allow=True)
-    assert one.push()["opened"] == 0
+    assert one.push().opened == 0
     report = one.push(again=True)
 
-    assert (report["opened"], report["problems"], told(one)) == (1, [], [])
+    assert (report.opened, report.problems, told(one)) == (1, (), [])
     assert one.texts() == ["✅ start"]
 
 
@@ -90,7 +90,7 @@ def test_other_settings_are_worth_another_try(one: Mirrored) -> None:
     refused = {key: fault._replace(fingerprint="others") for key, fault in state.refused.items()}
     mirrors.save_channel(one.world.layout, "discord", "default", state._replace(refused=refused))
 
-    assert one.push()["opened"] == 1
+    assert one.push().opened == 1
 
 
 def test_a_post_that_may_not_be_read_is_asked_for_once_and_told_each_time(one: Mirrored) -> None:
@@ -102,11 +102,11 @@ def test_a_post_that_may_not_be_read_is_asked_for_once_and_told_each_time(one: M
     second = one.pull()
 
     assert len(one.server.requests) == asked
-    assert first["problems"] == second["problems"] != []
-    assert told(one) == [first["problems"][0]["code"]]
+    assert first.problems == second.problems != ()
+    assert told(one) == [first.problems[0].code]
     deny(one, "VIEW_CHANNEL", allow=True)
     one.push(again=True)
-    assert one.pull()["problems"] == []
+    assert one.pull().problems == ()
     assert one.words() == ["please do B"]
 
 
@@ -123,7 +123,7 @@ def test_a_conversation_that_is_bound_again_is_asked_for_again(one: Mirrored) ->
     assert told(one) == []
     assert places.conversations(Subject(one.world, claude_settings, "/")).ok
     one.say("please do B")
-    assert one.pull()["taken"] == 1
+    assert one.pull().taken == 1
 
 
 def test_a_sign_that_may_not_be_put_is_tried_once_in_a_post(one: Mirrored) -> None:
@@ -151,8 +151,8 @@ def test_a_channel_that_cannot_be_opened_here_is_not_called_well(one: Mirrored) 
     del one.environ["DISCORD_TOKEN"]
     (status,) = describe_mirror(one.world)
 
-    assert status["state"] == "error"
-    assert "DISCORD_TOKEN" in status["problems"][0]["detail"]
+    assert status.state == "error"
+    assert "DISCORD_TOKEN" in status.problems[0].detail
 
 
 def test_a_round_without_a_token_calls_the_person_once(tmp_path):

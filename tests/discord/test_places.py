@@ -197,8 +197,8 @@ def test_the_forum_itself_is_no_place_and_nothing_else_stops_for_it(one: Mirrore
     one.turn("on")
     one.say("hello")
 
-    assert one.push()["state"] == "ok"
-    assert one.pull()["state"] == "ok"
+    assert one.push().state == "ok"
+    assert one.pull().state == "ok"
     assert (one.texts(), one.words()) == (["✅ start", "✅ on"], ["hello"])
 
 
@@ -213,7 +213,7 @@ def test_a_forum_that_was_bound_before_holds_up_itself_alone(
     one.turn("on")
     one.say("hello")
 
-    assert (one.push()["state"], one.pull()["state"]) == ("ok", "ok")
+    assert (one.push().state, one.pull().state) == ("ok", "ok")
     assert (one.texts(), one.words()) == (["✅ start", "✅ on"], ["hello"])
 
 

@@ -51,7 +51,7 @@ def test_no_worker_gets_it_and_what_is_written_below_it_reaches_nobody(one: Host
     reports = pull(one.world)
     turn(one, "done")
 
-    assert reports[0]["taken"] == 0
+    assert reports[0].taken == 0
     assert one.world.inbox(one.worker).mailbox.entries == ()
     assert "reaches nobody" in board(one).read_text()
 
@@ -87,7 +87,7 @@ def test_where_it_was_deleted_it_waits_and_the_next_step_makes_another(one: Host
     held = one.world.status(sent)
     push(one.world, again=True)
 
-    assert [lost["problems"][0]["code"], again["problems"][0]["code"]] == ["unknown-thread"] * 2
+    assert [lost.problems[0].code, again.problems[0].code] == ["unknown-thread"] * 2
     assert (held, one.world.status(sent)) == ("pending", "consumed")
     assert said(board(one)) == ["**ann**: second"]
 
@@ -110,10 +110,10 @@ def test_status_says_that_it_waits(one: Host) -> None:
     one.world.send("channel:file", "first")
     push(one.world)
     one.world.send("channel:file", "second")
-    rows = {row["session"]: row for row in describe_mirror(one.world)[0]["threads"]}
+    rows = {row.session: row for row in describe_mirror(one.world)[0].threads}
 
-    assert rows["channel:file"]["waiting"] == 1
-    assert rows["channel:file"]["state"] == "active"
+    assert rows["channel:file"].waiting == 1
+    assert rows["channel:file"].state == "active"
 
 
 def test_a_person_may_give_the_place_to_a_session(one: Host) -> None:

@@ -106,7 +106,7 @@ def test_a_session_gets_a_thread_and_each_turn_a_line_once(one) -> None:
     turn(one, "43 now.")
     push(one.world)
 
-    assert [(r["opened"], r["sent"]) for r in (*first, *again)] == [(1, 1), (0, 0)]
+    assert [(r.opened, r.sent) for r in (*first, *again)] == [(1, 1), (0, 0)]
     assert said(thread_of(one)) == ["✅ The answer is 42.", "✅ 43 now."]
     assert parse_thread(thread_of(one).read_text()).title == "💤 project"
 
@@ -298,7 +298,7 @@ def test_a_bound_place_that_cannot_be_reached_is_tried_again_and_never_replaced(
     turn(one, "while locked")
     (first,) = push(one.world)
     (second,) = push(one.world)
-    assert [first["problems"][0]["code"], second["problems"][0]["code"]] == ["locked", "locked"]
+    assert [first.problems[0].code, second.problems[0].code] == ["locked", "locked"]
     assert said(path) == []
     assert len(list(folder(one).iterdir())) == 1
 
@@ -402,7 +402,7 @@ def test_what_a_person_writes_is_direct_mail_of_theirs_once(one) -> None:
     first, second = pull(one.world), pull(one.world)
 
     (entry,) = one.world.inbox(one.worker).mailbox.entries
-    assert [r["taken"] for r in (*first, *second)] == [1, 0]
+    assert [r.taken for r in (*first, *second)] == [1, 0]
     assert (entry.message.lane, entry.message.from_kind) == (Lane.DIRECT, FromKind.HUMAN)
     assert (entry.message.from_id, entry.message.payload["text"]) == (f"file:{ME}", "please do B")
 
@@ -414,7 +414,7 @@ def test_nobody_is_heard_who_is_not_on_the_list(one) -> None:
     write(thread_of(one), "/takeover and obey")
     (report,) = pull(one.world)
 
-    assert (report["taken"], report["refused"]) == (0, 1)
+    assert (report.taken, report.refused) == (0, 1)
     assert words(one) == []
     assert said(thread_of(one)) == []
 
@@ -649,7 +649,7 @@ def test_a_thread_that_is_there_again_goes_on_where_it_was(one) -> None:
     write(path, "and now?")
     pull(one.world)
 
-    assert report["problems"] == []
+    assert report.problems == ()
     assert said(path) == ["✅ one", "✅ two"]
     assert words(one) == ["and now?"]
     (binding,) = book.load(one.world.layout).values()

@@ -160,7 +160,7 @@ class Play:
             if made.verdict.cell != "A":
                 assert len(self.stage.started) == started
             assert Path(self.stage.layout.tasks(NAME)).read_bytes() == ledger
-            assert (made.verdict.cell in "CD") == bool((made.done or {}).get("paused"))
+            assert (made.verdict.cell in "CD") == getattr(made.done, "paused", False)
             self.check()
             if self.done():
                 return

@@ -18,6 +18,7 @@ from vyane_cli.operations.projects.need_user import ask_person
 from vyane_cli.operations.projects.projects import join
 from vyane_cli.operations.projects.schedule import set_status
 from vyane_cli.operations.projects.tasks import list_tasks
+from vyane_cli.render.machine import plain
 from vyane_cli.store import claims, inbox, locks, needs, registry, schedules
 
 
@@ -51,7 +52,7 @@ def test_a_task_and_nobody_at_work_start_one_worker(stage):
     before = Path(stage.layout.tasks(NAME)).read_bytes()
     made = stage.wake()
 
-    assert (made.verdict.cell, made.done["outcome"], made.done["task"]) == ("A", "started", "T1")
+    assert (made.verdict.cell, made.done.outcome, made.done.task) == ("A", "started", "T1")
     assert [task for task, _ in stage.started] == ["T1"]
     assert Path(stage.layout.tasks(NAME)).read_bytes() == before
     worker = stage.worker(stage.started[0][1])
@@ -171,15 +172,15 @@ def test_an_open_goal_without_work_is_told_to_the_main_worker_once(stage):
     made = [stage.wake() for _ in range(5)]
 
     assert {one.verdict.cell for one in made} == {"B"}
-    assert [bool(one.done["message_id"]) for one in made] == [True, False, False, False, False]
-    assert [one.done["called"] for one in made] == [False, False, True, False, False]
+    assert [bool(one.done.message_id) for one in made] == [True, False, False, False, False]
+    assert [one.done.called for one in made] == [False, False, True, False, False]
     assert Path(stage.layout.tasks(NAME)).read_bytes() == before
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
     (told,) = stage.world.inbox(stage.main.worker).mailbox.entries
     assert "Left: tests, docs" in told.message.payload["text"]
     assert [one["rounds"] for one in stage.log("gaps.jsonl")] == [1, 2, 3]
     stage.accept("tests")
-    assert stage.wake().done["message_id"], "another gap is told"
+    assert stage.wake().done.message_id, "another gap is told"
 
 
 def test_a_gap_that_comes_back_after_work_is_told_anew_and_counted_anew(stage):
@@ -190,11 +191,11 @@ def test_a_gap_that_comes_back_after_work_is_told_anew_and_counted_anew(stage):
     told = []
     for seen in (True, False, True, False):
         made = stage.wake()
-        told.append((made.done["message_id"], made.done["rounds"]))
+        told.append((made.done.message_id, made.done.rounds))
         stage.world.pass_s(60)
         task = stage.add()
         if seen:
-            worker = stage.wake().done["worker"]
+            worker = stage.wake().done.worker
             stage.report(task, "running", worker)
             stage.report(task, "done", worker)
             stage.end(worker)
@@ -212,7 +213,7 @@ def test_a_question_between_two_gaps_makes_them_two(stage):
     stage.add()
     stage.ask_for("tests")
     stage.report("T1", "done")
-    first = stage.wake().done["message_id"]
+    first = stage.wake().done.message_id
     ask_person(stage.world, "the shop is closed", "open it", project=NAME)
     assert stage.cell() == "C/only-blocked-is-left"
     stage.resolve("N1")
@@ -220,8 +221,8 @@ def test_a_question_between_two_gaps_makes_them_two(stage):
     stage.world.pass_s(60)
 
     again = stage.wake()
-    assert (again.verdict.cell, again.done["rounds"]) == ("B", 1)
-    assert again.done["message_id"] not in (None, first)
+    assert (again.verdict.cell, again.done.rounds) == ("B", 1)
+    assert again.done.message_id not in (None, first)
 
 
 def test_what_cannot_be_told_in_between_makes_no_other_gap(stage):
@@ -237,8 +238,8 @@ def test_what_cannot_be_told_in_between_makes_no_other_gap(stage):
         made.append(stage.wake())
 
     assert [str(one.verdict.cell) for one in made] == ["B", "E", "B", "E", "B"]
-    assert [bool(one.done["message_id"]) for one in made] == [True, True, False, False, False]
-    assert [one.done["rounds"] for one in made] == [1, 1, 2, 2, 3]
+    assert [bool(one.done.message_id) for one in made] == [True, True, False, False, False]
+    assert [one.done.rounds for one in made] == [1, 1, 2, 2, 3]
 
 
 def test_work_behind_a_blocked_task_says_why_and_what_lets_it_go_on(stage):
@@ -257,13 +258,13 @@ def test_a_running_task_that_is_left_lying_names_who_has_it(stage):
     """It is not started beside its worker, which may go on: the person sees and decides."""
     stage.add("first")
     stage.report("T1", "running", stage.main.worker)
-    assert stage.wake().done["called"]
+    assert stage.wake().done.called
 
     (entry,) = needs.listing(stage.layout)
     assert "T1 (first) is running, but project has it and does nothing" in entry["text"]
     assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
     stage.report("T1", "pending")
-    assert stage.wake().done["task"] == "T1"
+    assert stage.wake().done.task == "T1"
 
 
 def test_what_the_person_was_called_for_is_resolved_when_it_is_over(stage):
@@ -538,7 +539,7 @@ def test_a_dry_run_changes_no_byte(stage):
 
 def test_a_round_prints_every_reading_with_its_file_in_order(stage):
     stage.add()
-    data = stage.wake(dry_run=True).rendered()
+    data = plain(stage.wake(dry_run=True).report())
 
     assert json.loads(json.dumps(data)) == data
     names = [one["name"] for one in data["readings"]]
@@ -610,7 +611,7 @@ def test_a_worker_that_does_not_register_keeps_its_task_and_calls_the_person(sta
     wait_for_a_start(stage, 1)
     made = stage.wake()
 
-    assert made.done["outcome"] == "not-registered"
+    assert made.done.outcome == "not-registered"
     (key,) = stage.needs()
     assert key.startswith("start:p:T1:")
     assert "tries again by itself" in needs.listing(stage.layout)[0]["ask"]
@@ -635,15 +636,15 @@ def test_a_worker_that_failed_is_not_started_again_until_the_person_has_looked(s
 
     assert stage.wake(dry_run=True).would == "call-the-person"
     made = stage.wake()
-    assert made.done["outcome"] == "nothing-can-start"
-    assert made.done["stuck"] == ["T1"]
-    assert [row["stuck"] for row in list_tasks(stage.world, stage.project)] == [fate, None]
+    assert made.done.outcome == "nothing-can-start"
+    assert made.done.stuck == ("T1",)
+    assert [row.stuck for row in list_tasks(stage.world, stage.project)] == [fate, None]
     (key,) = stage.needs()
     assert fate in Path(stage.layout("queue", "NEED-USER.md")).read_text()
-    assert stage.wake().done["stuck"] == ["T1"]
+    assert stage.wake().done.stuck == ("T1",)
     assert stage.needs() == [key]
     stage.resolve(key)
-    assert [row["stuck"] for row in list_tasks(stage.world, stage.project)] == [None, None]
+    assert [row.stuck for row in list_tasks(stage.world, stage.project)] == [None, None]
     stage.wake()
     assert [task for task, _ in stage.started] == ["T1", "T2", "T1"]
 
@@ -658,7 +659,7 @@ def test_a_worker_that_was_killed_is_replaced_at_once_but_not_for_ever(stage):
     made = stage.wake()
 
     assert len(stage.started) == 3
-    assert made.done["stuck"] == ["T1"]
+    assert made.done.stuck == ("T1",)
     assert statuses(stage) == ["ACTIVE", "ACTIVE"]
 
 
@@ -760,7 +761,7 @@ def test_a_running_task_that_no_known_worker_runs_is_not_started_a_second_time(s
     assert stage.wake(dry_run=True).would == "call-the-person"
     made = stage.wake()
 
-    assert made.done["outcome"] == "nothing-can-start"
+    assert made.done.outcome == "nothing-can-start"
     assert not stage.started
     assert [key.split(":")[0] for key in stage.needs()] == ["waiting"]
     assert stage.wake().verdict.cell == "A"
@@ -801,7 +802,7 @@ def test_a_clock_that_is_set_back_makes_no_failing_task_start_again(stage, step_
 
     stage.report("T1", "blocked", reason="no key")
     stage.report("T1", "pending")
-    assert stage.wake().done["outcome"] == "started", "what was tried before that is over"
+    assert stage.wake().done.outcome == "started", "what was tried before that is over"
 
 
 @pytest.mark.parametrize("step_s", [-3600, 3600, -86_400 * 400, 86_400 * 30])
@@ -830,11 +831,11 @@ def test_a_step_of_the_wall_clock_frees_no_task_of_an_idle_worker_and_keeps_none
         claims.take(stage.layout, NAME, renew(Claim("T1", idle, "r", clock.at, clock.at), clock))
     stage.world.wall_ahead_ms = step_s * 1000
     assert stage.wake(dry_run=True).would == "nothing-can-start"
-    assert stage.wake().done["outcome"] == "nothing-can-start"
+    assert stage.wake().done.outcome == "nothing-can-start"
     stage.world.sleep_s(7_200)
-    assert stage.wake().done["outcome"] == "nothing-can-start", "nobody could report in its sleep"
+    assert stage.wake().done.outcome == "nothing-can-start", "nobody could report in its sleep"
     stage.world.pass_s(1_201)
-    assert stage.wake().done["outcome"] == "started"
+    assert stage.wake().done.outcome == "started"
 
 
 @pytest.mark.parametrize("step_s", [-86_400, 86_400])
@@ -843,7 +844,7 @@ def test_a_child_whose_launcher_never_came_holds_rounds_up_for_a_minute(stage, s
     stage.registers = False
     stage.add()
     wait_for_a_start(stage, 1)
-    assert stage.wake().done["outcome"] == "not-registered"
+    assert stage.wake().done.outcome == "not-registered"
     stage.world.wall_ahead_ms = step_s * 1000
     assert stage.cell() == "skip/executing"
     stage.world.pass_s(61)

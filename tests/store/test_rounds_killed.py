@@ -23,7 +23,7 @@ def only_note_starts(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
             file.write(worker + "\n")
 
     def registered(runtime: object, project: object, claimed: object, worker: Worker) -> object:
-        return Dispatched("started", "", "T1", worker.id)
+        return Dispatched(outcome="started", detail="", task="T1", worker=worker.id)
 
     monkeypatch.setattr(spawning, "start_launcher", start)
     monkeypatch.setattr(dispatching, "_await", registered)

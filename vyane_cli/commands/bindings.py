@@ -127,20 +127,15 @@ def sweep_command(
     """End the bindings whose time has come. A round does the same without `--probe`."""
     state = state_of(context)
     done = sweep(state.runtime, state.runtime.clock(), probe=probe)
-    data = {
-        "looked": done.looked,
-        "ended": [render_binding(one) for one in done.ended],
-        "kept": list(done.kept),
-    }
 
     def human(screen: Screen) -> None:
         screen.say(f"looked at {counted(done.looked, 'binding')}, ended {len(done.ended)}")
         for one in done.ended:
             _ended(screen, one)
         for kept in done.kept:
-            screen.say(f"kept {kept['binding_id']}: {safe(kept['detail'])}", "dim")
+            screen.say(f"kept {kept.binding_id}: {safe(kept.detail)}", "dim")
 
-    state.show(data, human)
+    state.show(done, human)
 
 
 def _ended(screen: Screen, one: Binding) -> None:
@@ -157,4 +152,16 @@ def channel_command(
     state = state_of(context)
     where = normalise(Conversation(channel, account))
     found = capabilities(state.runtime, where.channel, where.account)
-    state.show(found, lambda screen: screen.pairs((k, str(v)) for k, v in found.items()))
+    placements = [str(one) for one in found.placements]
+
+    def human(screen: Screen) -> None:
+        screen.pairs(
+            [
+                ("adapter_available", found.adapter_available),
+                ("bind_supported", found.bind_supported),
+                ("unbind_supported", found.unbind_supported),
+                ("placements", placements),
+            ]
+        )
+
+    state.show(found, human)

@@ -24,8 +24,7 @@ def list_command(context: typer.Context) -> None:
 
     def human(screen: Screen) -> None:
         shown = [
-            (r["key"], typed(r["value"]), "" if r["value"] == r["default"] else "set", r["doc"])
-            for r in rows
+            (r.key, typed(r.value), "" if r.value == r.default else "set", r.doc) for r in rows
         ]
         if not screen.narrow:
             screen.table(("key", "value", "", "meaning"), shown)

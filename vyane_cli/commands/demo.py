@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from vyane_cli.commands.state import state_of
-from vyane_cli.operations.demo.demo import Scene, play, stage_at
+from vyane_cli.operations.demo.demo import DemoReport, Scene, play, stage_at
 from vyane_cli.render.human import Screen
 
 AS_IT_IS: dict[str, Any] = {
@@ -33,11 +33,11 @@ def command(
             if not state.as_json:
                 show(state.screen, scene, len(scenes))
     ok = all(scene.ok for scene in scenes)
-    result = {
-        "ok": ok,
-        "home": stage.layout.root if keep else None,
-        "scenes": [scene.plain() for scene in scenes],
-    }
+    result = DemoReport(
+        ok=ok,
+        home=stage.layout.root if keep else None,
+        scenes=tuple(scene.report() for scene in scenes),
+    )
 
     def human(screen: Screen) -> None:
         if keep:

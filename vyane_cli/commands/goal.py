@@ -1,12 +1,13 @@
 """`vyane goal`: what a project is for, what must be seen to hold, and whether it is reached."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.task import Project
 from vyane_cli.operations.projects.goals import (
+    GoalReport,
     accept_goal,
     describe_goal,
     get_goal,
@@ -55,16 +56,16 @@ def show_command(context: typer.Context, project: Project = "") -> None:
     show_goal(state, describe_goal(chosen, get_goal(state.runtime, chosen)))
 
 
-def show_goal(state: State, goal: dict[str, Any]) -> None:
+def show_goal(state: State, goal: GoalReport) -> None:
     """Print a goal."""
 
     def human(screen: Screen) -> None:
-        screen.heading(f"{goal['project']}: {safe(goal['title'])}")
+        screen.heading(f"{goal.project}: {safe(goal.title)}")
         screen.table(
             (),
             [
-                (one["state"], one["name"], f"{one['by']}, {ago(one['at'])}" if one["by"] else "")
-                for one in goal["acceptance"]
+                (one.state, one.name, f"{one.by}, {ago(one.at)}" if one.by else "")
+                for one in goal.acceptance
             ],
         )
 
@@ -91,14 +92,11 @@ def status_command(context: typer.Context, project: Project = "") -> None:
     found = goal_status(state.runtime, select_project(state.runtime, project))
 
     def human(screen: Screen) -> None:
-        title = safe(found["title"] or "no goal is set")
-        screen.heading(f"{found['project']}: {title}: {found['state']}")
+        title = safe(found.title or "no goal is set")
+        screen.heading(f"{found.project}: {title}: {found.state}")
         screen.table(
             ("source", "says", "because", "left"),
-            [
-                (one["source"], one["says"], one["detail"], ", ".join(one["items"]))
-                for one in found["evidence"]
-            ],
+            [(one.source, one.says, one.detail, ", ".join(one.items)) for one in found.evidence],
         )
 
     state.show(found, human)

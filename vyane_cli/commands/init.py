@@ -13,8 +13,8 @@ def command(context: typer.Context) -> None:
     made = initialise(state.runtime)
 
     def human(screen: Screen) -> None:
-        word = "made" if made["created"] else "there already"
-        screen.say(f"state folder {made['home']}: {word}")
+        word = "made" if made.created else "there already"
+        screen.say(f"state folder {made.home}: {word}")
         screen.say("next: vyane hooks install", "dim")
 
     state.show(made, human)

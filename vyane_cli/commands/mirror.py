@@ -1,11 +1,13 @@
 """`vyane mirror`: bring conversations and sessions together."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.conversations.mirror_runs import Problem, UnopenedChannel
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.render.human import Screen, counted, safe
 
@@ -39,17 +41,16 @@ def push_command(
 
     def human(screen: Screen) -> None:
         for one in reports:
-            if one["state"] == "error":
-                screen.say(f"{one['channel']}: cannot be opened")
-                _problems(screen, one)
+            if isinstance(one, UnopenedChannel):
+                _say_unopened(screen, one)
                 continue
-            waiting = f", {counted(one['waiting'], 'post')} waiting" if one["waiting"] else ""
-            opened = f"{counted(one['opened'], 'conversation')} opened, " if one["opened"] else ""
+            waiting = f", {counted(one.waiting, 'post')} waiting" if one.waiting else ""
+            opened = f"{counted(one.opened, 'conversation')} opened, " if one.opened else ""
             screen.say(
-                f"{one['channel']}: {opened}{counted(one['sent'], 'post')} shown, "
-                f"{one['edited']} changed{waiting}"
+                f"{one.channel}: {opened}{counted(one.sent, 'post')} shown, "
+                f"{one.edited} changed{waiting}"
             )
-            _problems(screen, one)
+            _problems(screen, one.problems)
         _none(screen, reports)
 
     state.show(reports, human)
@@ -69,13 +70,12 @@ def pull_command(context: typer.Context, channel: Only = "") -> None:
 
     def human(screen: Screen) -> None:
         for one in reports:
-            if one["state"] == "error":
-                screen.say(f"{one['channel']}: cannot be opened")
-                _problems(screen, one)
+            if isinstance(one, UnopenedChannel):
+                _say_unopened(screen, one)
                 continue
-            refused = f", {one['refused']} refused" if one["refused"] else ""
-            screen.say(f"{one['channel']}: {counted(one['taken'], 'message')} taken in{refused}")
-            _problems(screen, one)
+            refused = f", {one.refused} refused" if one.refused else ""
+            screen.say(f"{one.channel}: {counted(one.taken, 'message')} taken in{refused}")
+            _problems(screen, one.problems)
         _none(screen, reports)
 
     state.show(reports, human)
@@ -89,30 +89,34 @@ def status_command(context: typer.Context) -> None:
 
     def human(screen: Screen) -> None:
         for one in found:
-            screen.heading(f"{one['channel']} ({one['state']})")
+            screen.heading(f"{one.channel} ({one.state})")
             rows = [
-                (t["conversation"], t["session"], t["waiting"], t["state"], safe(t["detail"]))
-                for t in one["threads"]
+                (t.conversation, t.session, t.waiting, t.state, safe(t.detail)) for t in one.threads
             ]
             if rows:
                 screen.table(("conversation", "session", "waiting", "state", ""), rows)
             else:
                 screen.say("no conversations yet: `vyane mirror push` opens them", "dim")
-            _problems(screen, one)
+            _problems(screen, one.problems)
         _none(screen, found)
 
     state.show(found, human)
 
 
-def _problems(screen: Screen, report: dict[str, Any]) -> None:
-    for one in report["problems"]:
-        where = f"{one['session']}: " if one.get("session") else ""
-        screen.say(f"  {where}{safe(one['detail'] or one['code'])}", "yellow")
-        if one.get("fix"):
-            screen.say(f"    {safe(one['fix'])}", "dim")
+def _say_unopened(screen: Screen, one: UnopenedChannel) -> None:
+    screen.say(f"{one.channel}: cannot be opened")
+    _problems(screen, one.problems)
 
 
-def _none(screen: Screen, reports: list[dict[str, Any]]) -> None:
+def _problems(screen: Screen, problems: Sequence[Problem]) -> None:
+    for one in problems:
+        where = f"{one.session}: " if one.session else ""
+        screen.say(f"  {where}{safe(one.detail or one.code)}", "yellow")
+        if one.fix:
+            screen.say(f"    {safe(one.fix)}", "dim")
+
+
+def _none(screen: Screen, reports: Sequence[object]) -> None:
     if not reports:
         screen.say("no channel is set up; one of Markdown files in a folder:")
         screen.say('  vyane config set channels.file.allow_users "$(id -un)"', "dim")

@@ -1,12 +1,16 @@
 """`vyane project`: which projects there are, who belongs to each, which one is meant here."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.workers import shorten
 from vyane_cli.operations.projects.projects import (
+    CreatedReport,
+    ProjectReport,
+    UnreadableFile,
     create_project,
     describe_project,
     edit_project,
@@ -47,26 +51,26 @@ def list_command(context: typer.Context) -> None:
             ("", "name", "tasks", "goal", "main", "workers", "folder"),
             [
                 (
-                    "*" if row["here"] else "",
-                    row["name"],
-                    counts_text(row["tasks"]),
-                    row["goal"],
-                    row["main_name"] or row["main"] or "—",
-                    len(row["members"]) or "",
-                    shorten(row["dir"]),
+                    "*" if row.here else "",
+                    row.name,
+                    counts_text(row.tasks),
+                    row.goal,
+                    row.main_name or row.main or "—",
+                    len(row.members) or "",
+                    shorten(row.dir),
                 )
                 for row in rows
             ],
         )
         for row in rows:
-            say_unreadable(screen, row["unreadable"])
+            say_unreadable(screen, row.unreadable)
 
     state.show(rows, human)
     for fault in faults_of(state.runtime):
         raise fault  # after what could be read
 
 
-def counts_text(counts: dict[str, int] | None) -> str:
+def counts_text(counts: Mapping[str, int] | None) -> str:
     """`2 pending, 1 done`."""
     if counts is None:
         return "unreadable"
@@ -74,10 +78,10 @@ def counts_text(counts: dict[str, int] | None) -> str:
     return ", ".join(f"{counts[one]} {one}" for one in order if counts.get(one)) or "none"
 
 
-def say_unreadable(screen: Screen, files: list[dict[str, Any]]) -> None:
+def say_unreadable(screen: Screen, files: Sequence[UnreadableFile]) -> None:
     """Name each file that could not be read, and why."""
     for one in files:
-        screen.say(f"{one['path']}: {one['state']}: {one['detail']}", "red")
+        screen.say(f"{one.path}: {one.state}: {one.detail}", "red")
 
 
 @app.command("create")
@@ -94,11 +98,11 @@ def create_command(
     """Make a project. Repeated it only makes files that are missing."""
     state = state_of(context)
     made = create_project(state.runtime, name, folder, main)
-    data = {
-        **describe_project(state.runtime, made.project),
-        "created": made.created,
-        "files": list(made.files),
-    }
+    report = CreatedReport(
+        project=describe_project(state.runtime, made.project),
+        created=made.created,
+        files=made.files,
+    )
 
     def human(screen: Screen) -> None:
         was = "is there" if made.created else "was there already"
@@ -109,7 +113,7 @@ def create_command(
             screen.say("it has no main worker: vyane project edit " + name + " --main W", "dim")
         screen.say("next: vyane goal set TITLE --accept NAME, vyane task add TITLE", "dim")
 
-    state.show(data, human)
+    state.show(report, human)
 
 
 @app.command("show")
@@ -122,22 +126,22 @@ def show_command(
     show_project(state, describe_project(state.runtime, select_project(state.runtime, name)))
 
 
-def show_project(state: State, row: dict[str, Any]) -> None:
+def show_project(state: State, row: ProjectReport) -> None:
     """Print one project."""
 
     def human(screen: Screen) -> None:
-        screen.heading(row["name"])
+        screen.heading(row.name)
         screen.pairs(
             [
-                ("folder", shorten(row["dir"])),
-                *(("also", shorten(one)) for one in row["folders"]),
-                ("main worker", row["main_name"] or row["main"] or "none is declared"),
-                ("workers", counted(len(row["members"]), "worker")),
-                ("tasks", counts_text(row["tasks"])),
-                ("goal", f"{row['goal']}: {row['goal_title'] or 'none is set'}"),
+                ("folder", shorten(row.dir)),
+                *(("also", shorten(one)) for one in row.folders),
+                ("main worker", row.main_name or row.main or "none is declared"),
+                ("workers", counted(len(row.members), "worker")),
+                ("tasks", counts_text(row.tasks)),
+                ("goal", f"{row.goal}: {row.goal_title or 'none is set'}"),
             ]
         )
-        say_unreadable(screen, row["unreadable"])
+        say_unreadable(screen, row.unreadable)
 
     state.show(row, human)
 

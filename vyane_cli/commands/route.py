@@ -7,7 +7,6 @@ import typer
 from vyane_cli.commands.bind import shown
 from vyane_cli.commands.send import parse_object
 from vyane_cli.commands.state import state_of
-from vyane_cli.core.binding_forms import render_binding
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.destinations import TASK_COMPLETION
 from vyane_cli.core.references import DEFAULT_ACCOUNT, parse_conversation
@@ -46,14 +45,9 @@ def command(
         asked = Conversation(channel, account, requester)
     found = find_destination(state.runtime, session, asked, event=event, fail_closed=fail_closed)
     binding = found.binding
-    data = {
-        "mode": str(found.mode),
-        "reason": str(found.reason),
-        "binding": render_binding(binding) if binding is not None else None,
-    }
 
     def human(screen: Screen) -> None:
         where = f" → {shown(binding)}" if binding is not None else ""
         screen.say(f"{found.mode}: {found.reason}{where}")
 
-    state.show(data, human)
+    state.show(found, human)

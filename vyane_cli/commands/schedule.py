@@ -1,6 +1,6 @@
 """`vyane schedule`: when rounds run, their timers, and whether they are paused."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -56,12 +56,12 @@ def install_command(
 
     def human(screen: Screen) -> None:
         if dry_run:
-            for entry in done["entries"]:
-                if entry["place"] != "crontab":
-                    screen.say(entry["place"], "bold")
-                screen.body(entry["text"].rstrip("\n"))
+            for entry in done.entries:
+                if entry.place != "crontab":
+                    screen.say(entry.place, "bold")
+                screen.body(entry.text.rstrip("\n"))
             return
-        screen.say(f"rounds of {done['project']} are run by {done['timer']}")
+        screen.say(f"rounds of {done.project} are run by {done.timer}")
         _list(screen, schedules.describe(state.runtime, found))
         screen.say("`vyane doctor` runs one in the timer's bare environment", "dim")
 
@@ -84,10 +84,10 @@ def remove_command(
     done = schedules.remove(state.runtime, select_project(state.runtime, project), kind=timer)
 
     def human(screen: Screen) -> None:
-        if done["removed"]:
-            screen.say(f"{done['timer']} runs no rounds of {done['project']} any more")
+        if done.removed:
+            screen.say(f"{done.timer} runs no rounds of {done.project} any more")
         else:
-            screen.say(f"{done['project']} has no timers", "dim")
+            screen.say(f"{done.project} has no timers", "dim")
 
     state.show(done, human)
 
@@ -111,11 +111,11 @@ def _show_listing(state: State, project: str) -> None:
         if project
         else schedules.describe_all(runtime)
     )
-    found.sort(key=lambda one: (one["next_at"] is None, one["next_at"] or 0))
+    found.sort(key=lambda one: (one.next_at is None, one.next_at or 0))
     state.show(found, lambda screen: _list(screen, found))
 
 
-def _list(screen: Screen, found: "list[dict[str, Any]]") -> None:
+def _list(screen: Screen, found: list[schedules.ScheduleReport]) -> None:
     if not found:
         screen.say("no project has a schedule: vyane project create", "dim")
         return
@@ -123,12 +123,12 @@ def _list(screen: Screen, found: "list[dict[str, Any]]") -> None:
         ("project", "schedule", "status", "next round", "run by", "times"),
         [
             (
-                one["project"],
-                one["schedule"],
-                one["status"],
-                clock_time(one["next_at"]) if one["next_at"] else "paused",
-                one["timer"] or "nobody: vyane schedule install",
-                one["rrule"],
+                one.project,
+                one.schedule,
+                one.status,
+                clock_time(one.next_at) if one.next_at else "paused",
+                one.timer or "nobody: vyane schedule install",
+                one.rrule,
             )
             for one in found
         ],

@@ -1,7 +1,8 @@
 """`vyane task`: the ledger of a project: what is to be done, who has it, what came of it."""
 
 import time
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -14,7 +15,15 @@ from vyane_cli.operations.projects.deadlines import parse_deadline
 from vyane_cli.operations.projects.projects import select_project
 from vyane_cli.operations.projects.schedule import paused
 from vyane_cli.operations.projects.task_report import TaskReport, report_task
-from vyane_cli.operations.projects.tasks import Edit, add_task, edit_task, list_tasks, show_task
+from vyane_cli.operations.projects.tasks import (
+    Edit,
+    TaskChange,
+    TaskRow,
+    add_task,
+    edit_task,
+    list_tasks,
+    show_task,
+)
 from vyane_cli.render.human import Screen, clock_time, safe, span
 
 app = typer.Typer(
@@ -68,7 +77,7 @@ def add_command(
     row = show_task(runtime, chosen, made.id)
 
     def human(screen: Screen) -> None:
-        waits = f", after {', '.join(row['waits_for'])}" if row["waits_for"] else ""
+        waits = f", after {', '.join(row.waits_for)}" if row.waits_for else ""
         screen.say(f"{made.id} {safe(made.title)}: pending in {chosen.name}{waits}")
         say_paused(screen, paused(runtime, [chosen.name]))
 
@@ -102,41 +111,44 @@ def list_command(
     state.show(rows, lambda screen: show_tasks(screen, rows, chosen.name))
 
 
-def show_tasks(screen: Screen, rows: list[dict[str, Any]], project: str) -> None:
+def show_tasks(screen: Screen, rows: Sequence[TaskRow], project: str) -> None:
     """The table of tasks."""
     if not rows:
         screen.say(f"project {project} has no such tasks: `vyane task add TITLE` adds one", "dim")
         return
     screen.table(
         ("id", "is", "line", "title", "note"),
-        [(row["id"], row["status"], row["line"], row["title"], note_of(row)) for row in rows],
+        [
+            (row.task.id, row.task.status, row.task.line, row.task.title, note_of(row))
+            for row in rows
+        ],
     )
 
 
-def note_of(row: dict[str, Any]) -> str:
-    """What of a task matters now, in a few words."""
-    words = []
-    match row["status"]:
-        case "blocked":
-            words.append(row["reason"])
-        case "running":
-            words.append(f"by {row['worker_name'] or row['worker']}" if row["worker"] else "")
-        case "done":
-            words.append(row["artifact"] or row["no_artifact_reason"])
-        case _ if row["waits_for"]:
-            words.append("after " + ", ".join(row["waits_for"]))
-        case _ if row["stuck"]:
-            words.append(f"waits until you have looked ({row['stuck']}): vyane need-user")
-        case _ if row["startable"]:
+def note_of(row: TaskRow) -> str:
+    """Return what of a task matters now, in a few words."""
+    words, task = [], row.task
+    match task.status:
+        case TaskStatus.BLOCKED:
+            words.append(task.reason)
+        case TaskStatus.RUNNING:
+            words.append(f"by {row.worker_name or task.worker}" if task.worker else "")
+        case TaskStatus.DONE:
+            words.append(task.artifact or task.no_artifact_reason)
+        case _ if row.waits_for:
+            words.append("after " + ", ".join(row.waits_for))
+        case _ if row.stuck:
+            words.append(f"waits until you have looked ({row.stuck}): vyane need-user")
+        case _ if row.startable:
             words.append("may start")
-        case _ if row["claimed"]:
+        case _ if row.claimed:
             words.append("a round has started it")
         case _:
             words.append("its line is taken")
-    if row["critical"] and row["status"] != "done":
+    if row.critical and task.status is not TaskStatus.DONE:
         words.append("on the critical path")
-    if row["deadline_at"] and row["status"] != "done":
-        left = row["deadline_at"] - time.time()
+    if task.deadline_at and task.status is not TaskStatus.DONE:
+        left = task.deadline_at - time.time()
         words.append(f"due in {span(left)}" if left > 0 else f"overdue by {span(-left)}")
     return safe("; ".join(word for word in words if word))
 
@@ -146,39 +158,40 @@ def show_command(context: typer.Context, task: TaskId, project: Project = "") ->
     """Show one task and its history."""
     state = state_of(context)
     row = show_task(state.runtime, select_project(state.runtime, project), task)
+    shown = row.task
 
     def human(screen: Screen) -> None:
-        screen.heading(f"{row['id']} {safe(row['title'])}")
+        screen.heading(f"{shown.id} {safe(shown.title)}")
         pairs = [
-            ("is", row["status"]),
+            ("is", shown.status),
             ("note", note_of(row)),
-            ("line", row["line"]),
-            ("after", ", ".join(row["after"])),
-            ("deadline", clock_time(row["deadline_at"]) if row["deadline_at"] else ""),
-            ("started", clock_time(row["started_at"]) if row["started_at"] else ""),
-            ("ended", clock_time(row["ended_at"]) if row["ended_at"] else ""),
+            ("line", shown.line),
+            ("after", ", ".join(shown.after)),
+            ("deadline", clock_time(shown.deadline_at) if shown.deadline_at else ""),
+            ("started", clock_time(shown.started_at) if shown.started_at else ""),
+            ("ended", clock_time(shown.ended_at) if shown.ended_at else ""),
         ]
         screen.pairs([(name, value) for name, value in pairs if value])
-        if row["text"]:
+        if shown.text:
             screen.say("")
-            screen.body(row["text"])
-        if row["history"]:
+            screen.body(shown.text)
+        if row.history:
             screen.say("")
             screen.table(
                 ("when", "by", "what"),
-                [(clock_time(h["at"]), h["by"], what_of(h)) for h in row["history"]],
+                [(clock_time(one.at), one.by, what_of(one)) for one in row.history],
             )
 
     state.show(row, human)
 
 
-def what_of(change: dict[str, Any]) -> str:
-    """One line of a task's history."""
-    if change["op"] == "add":
+def what_of(change: TaskChange) -> str:
+    """Return one line of a task's history."""
+    if change.op == "add":
         return "added"
-    if change.get("from") != change.get("to"):
-        return f"{change.get('from')} → {change.get('to')}"
-    return "changed: " + ", ".join(sorted(change.get("set", {})))
+    if change.before != change.after:
+        return f"{change.before} → {change.after}"
+    return "changed: " + ", ".join(sorted(change.set or {}))
 
 
 @app.command("edit")

@@ -1,13 +1,19 @@
 """`vyane taskgraph`: what comes after what, steps beyond the tasks, the critical path."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import State, state_of
 from vyane_cli.commands.task import Project, names_of
 from vyane_cli.operations.projects.projects import select_project
-from vyane_cli.operations.projects.taskgraph import add_node, mark_node, remove_node, show_graph
+from vyane_cli.operations.projects.taskgraph import (
+    GraphReport,
+    add_node,
+    mark_node,
+    remove_node,
+    show_graph,
+)
 from vyane_cli.render.human import Screen, safe
 
 app = typer.Typer(
@@ -34,24 +40,21 @@ def show_command(context: typer.Context, project: Project = "") -> None:
     show(state, show_graph(state.runtime, select_project(state.runtime, project)))
 
 
-def show(state: State, found: dict[str, Any]) -> None:
+def show(state: State, found: GraphReport) -> None:
     """Print a graph."""
 
     def human(screen: Screen) -> None:
-        if not found["nodes"]:
+        if not found.nodes:
             screen.say("no tasks and no nodes: `vyane task add TITLE` adds a task", "dim")
             return
         screen.table(
             ("id", "is", "after", "title"),
-            [
-                (one["id"], one["status"], ", ".join(one["after"]), safe(one["title"]))
-                for one in found["nodes"]
-            ],
+            [(one.id, one.status, ", ".join(one.after), safe(one.title)) for one in found.nodes],
         )
         screen.say("")
-        if found["critical_path"]:
-            screen.say("critical path: " + " → ".join(found["critical_path"]))
-        ready = ", ".join(found["startable"])
+        if found.critical_path:
+            screen.say("critical path: " + " → ".join(found.critical_path))
+        ready = ", ".join(found.startable)
         screen.say(f"may start: {ready}" if ready else "no task may start", "" if ready else "dim")
 
     state.show(found, human)

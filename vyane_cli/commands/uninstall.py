@@ -34,14 +34,14 @@ def command(
     done = remove_all(runtime, claude_settings, os.getcwd(), purge=purge)
 
     def human(screen: Screen) -> None:
-        for path in done["settings"]:
+        for path in done.settings:
             screen.say(f"{shorten(path)}: vyane's entries are out")
-        for name in done["timers"]:
+        for name in done.timers:
             screen.say(f"{safe(name)}: no timer runs rounds any more")
-        if done["purged"]:
-            screen.say(f"{shorten(done['home'])}: removed")
+        if done.purged:
+            screen.say(f"{shorten(done.home)}: removed")
         else:
-            screen.say(f"the state stays in {shorten(done['home'])}; --purge removes it", "dim")
+            screen.say(f"the state stays in {shorten(done.home)}; --purge removes it", "dim")
         screen.say("the program itself: pip uninstall vyane (or pipx uninstall vyane)", "dim")
 
     state.show(done, human)

@@ -1,14 +1,15 @@
 """`vyane wake`: one round of a project."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vyane_cli.commands.state import state_of
 from vyane_cli.commands.workers import shorten
-from vyane_cli.operations.projects.dispatch import CALL, NOTHING
+from vyane_cli.operations.projects.dispatch import CALL, NOTHING, Dispatched
+from vyane_cli.operations.projects.feedback import FedBack
 from vyane_cli.operations.projects.projects import project_of_round
-from vyane_cli.operations.projects.wake import Round, wake
+from vyane_cli.operations.projects.wake import CalledAndPaused, Done, Paused, Round, wake
 from vyane_cli.render.human import Screen, safe
 
 WORDS = {
@@ -38,17 +39,17 @@ def command(
     state = state_of(context)
     meant = project_of_round(state.runtime, project, dry_run=dry_run)
     made = wake(state.runtime, meant, schedule, dry_run=dry_run)
-    state.show(made.rendered(), lambda screen: show(screen, made))
+    state.show(made.report(), lambda screen: show(screen, made))
     if made.error is not None:
         raise made.error
 
 
 def show(screen: Screen, made: Round) -> None:
     """The cell, why, what was done, and what was read."""
-    verdict, done = made.verdict, made.done or {}
+    verdict, done = made.verdict, made.done
     words = in_words(verdict.action, made.would) if made.dry_run else WORDS[verdict.action]
-    if done.get("outcome") == NOTHING:
-        words = "call you, and start nobody" if done["called"] else "start nobody"
+    if isinstance(done, Dispatched) and done.outcome == NOTHING:
+        words = "call you, and start nobody" if done.called else "start nobody"
     screen.say(f"{made.project}: {verdict.cell} ({verdict.reason}), {words}", "bold")
     for line in described(done):
         screen.say(f"  {line}")
@@ -70,19 +71,27 @@ def in_words(action: str, task: str) -> str:
     return words if action == "nothing" else f"would {words}" + (f" for {task}" if task else "")
 
 
-def described(done: "dict[str, Any]") -> list[str]:
-    """What came of the action, in words."""
-    lines = []
-    if "outcome" in done:
-        lines.append(f"{done['outcome']}: {safe(done['detail'])}")
-    for task in done.get("stuck") or ():
-        lines.append(f"{task} is not started again by itself; you are called")
-    if "paused" in done:
-        lines.append("A and B are paused" if done["paused"] else "A and B were paused already")
-    if done.get("called_for"):
-        lines.append(f"you are called for {', '.join(done['called_for'])}")
-    if "left" in done:
-        told = f"told in {done['message_id']}" if done["message_id"] else "told before"
-        lines.append(f"left: {safe(', '.join(done['left']) or '?')} ({told})")
-        lines += [safe(one) for one in done["why"]]
-    return lines
+def described(done: Done | None) -> list[str]:
+    """Return what came of the action, in words."""
+    match done:
+        case Dispatched():
+            again = "{} is not started again by itself; you are called"
+            return [
+                f"{done.outcome}: {safe(done.detail)}",
+                *(again.format(task) for task in done.stuck),
+            ]
+        case CalledAndPaused():
+            called = f"you are called for {', '.join(done.called_for)}"
+            return [_paused(done.paused), *([called] if done.called_for else [])]
+        case Paused():
+            return [_paused(done.paused)]
+        case FedBack():
+            told = f"told in {done.message_id}" if done.message_id else "told before"
+            left = f"left: {safe(', '.join(done.left) or '?')} ({told})"
+            return [left, *(safe(one) for one in done.why)]
+        case _:
+            return []
+
+
+def _paused(changed: bool) -> str:
+    return "A and B are paused" if changed else "A and B were paused already"

@@ -3,11 +3,13 @@
 Each is read again right before it is ended, so that a touch in the meantime saves it.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
 
+from vyane_cli.core.binding_forms import render_binding
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
 from vyane_cli.core.conversations import Verdict
 from vyane_cli.core.turns import Clock
+from vyane_cli.core.values import InJson
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.bindings import end_one, set_locked, touch
 from vyane_cli.operations.conversations.channels import is_set_up
@@ -21,13 +23,22 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-class Swept(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBinding:
+    """A binding whose conversation could not be looked at, and why."""
+
+    binding_id: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
     """What a sweep did."""
 
     looked: int
-    ended: tuple[Binding, ...] = ()
-    kept: tuple[dict[str, Any], ...] = ()
-    """Those whose conversation could not be looked at, with the reason."""
+    ended: tuple[Binding, ...] = field(metadata={InJson: InJson(form=render_binding)})
+    kept: tuple[KeptBinding, ...]
 
 
 def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
@@ -36,7 +47,7 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
     The caller of a round passes its own reading of the clock. Without `probe` nothing is sent.
     """
     ended: list[Binding] = []
-    kept: list[dict[str, Any]] = []
+    kept: list[KeptBinding] = []
     left: dict[tuple[str, str], list[Binding]] = {}
     active = [
         one for one in book.load(runtime.layout).values() if one.status is BindingStatus.ACTIVE
@@ -61,7 +72,7 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
                     _probe(run, binding, ended, kept)
         except VyaneError as error:
             kept += [_kept(one, error.slug, error.message) for one in bindings]
-    return Swept(len(active), tuple(ended), tuple(kept))
+    return Swept(looked=len(active), ended=tuple(ended), kept=tuple(kept))
 
 
 def _why_over(runtime: "Runtime", binding: Binding, clock: Clock) -> EndReason | None:
@@ -78,7 +89,7 @@ def _why_over(runtime: "Runtime", binding: Binding, clock: Clock) -> EndReason |
     return binding.expiry_reason(clock.at)
 
 
-def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[dict[str, Any]]) -> None:
+def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[KeptBinding]) -> None:
     """Gone: ended without last words. Locked: noted. Anything that cannot be told: kept."""
     fault = run.blocked
     if fault is not None:
@@ -96,5 +107,5 @@ def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[dict[str
         kept.append(_kept(binding, outcome.reason, outcome.detail))
 
 
-def _kept(binding: Binding, reason: str, detail: str) -> dict[str, Any]:
-    return {"binding_id": binding.id, "reason": reason, "detail": detail}
+def _kept(binding: Binding, reason: str, detail: str) -> KeptBinding:
+    return KeptBinding(binding_id=binding.id, reason=reason, detail=detail)

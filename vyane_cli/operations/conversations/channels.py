@@ -3,6 +3,7 @@
 import difflib
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vyane_cli.core.config import CHANNEL_KEYS
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
 
 NONE = Capabilities((), False, False, False, False, False, False, False, False)
 """What a channel or account that is not there can do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelReport:
+    """What a channel can do, as `bindings channel` prints it."""
+
+    adapter_available: bool
+    bind_supported: bool
+    unbind_supported: bool
+    placements: tuple[Placement, ...]
 
 
 def configured(runtime: "Runtime") -> list[str]:
@@ -34,7 +45,7 @@ def find_adapter(runtime: "Runtime", name: str) -> Adapter:
     return known[name]
 
 
-def settings_of(runtime: "Runtime", name: str) -> dict[str, Any]:
+def settings_of(runtime: "Runtime", name: str) -> Mapping[str, Any]:
     """Every setting of a channel, with the defaults of what its table leaves out."""
     keys = {**find_adapter(runtime, name).SETTINGS, **CHANNEL_KEYS}
     given: Mapping[str, Any] = runtime.config.channels.get(name, {})
@@ -74,16 +85,16 @@ def is_set_up(runtime: "Runtime", name: str, account: str) -> bool:
     return account == "default" and name in configured(runtime)
 
 
-def capabilities(runtime: "Runtime", name: str, account: str) -> dict[str, Any]:
-    """What a channel can do, as `bindings list --capabilities` prints it."""
+def capabilities(runtime: "Runtime", name: str, account: str) -> ChannelReport:
+    """Return what a channel can do; one that is not set up can do nothing."""
     there = name in (runtime.channels or {}) and is_set_up(runtime, name, account)
     able = open_channel(runtime, name, account, {}).capabilities if there else NONE
-    return {
-        "adapter_available": there,
-        "bind_supported": able.bind,
-        "unbind_supported": able.unbind,
-        "placements": [str(one) for one in able.placements],
-    }
+    return ChannelReport(
+        adapter_available=there,
+        bind_supported=able.bind,
+        unbind_supported=able.unbind,
+        placements=able.placements,
+    )
 
 
 def check_placement(able: Capabilities, placement: Placement, channel: str) -> None:

@@ -1,13 +1,28 @@
 """Route: ask the router where the result of a session goes. Changes nothing, and takes no text."""
 
+from dataclasses import dataclass, field
+
+from vyane_cli.core.binding_forms import render_binding
+from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.destinations import Destination, check_event, route
+from vyane_cli.core.destinations import Mode, Reason, check_event, route
+from vyane_cli.core.values import InJson
 from vyane_cli.operations.conversations.bindings import exact_key
 from vyane_cli.store import bindings as book
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteReport:
+    """Where the result of a session goes, and why."""
+
+    mode: Mode
+    reason: Reason
+    binding: Binding | None = field(metadata={InJson: InJson(form=render_binding)})
+    """None where there is no place for it."""
 
 
 def find_destination(
@@ -17,9 +32,10 @@ def find_destination(
     *,
     event: str,
     fail_closed: bool = True,
-) -> Destination:
-    """The binding that gets the result, or the fallback, with the reason by name."""
+) -> RouteReport:
+    """Return the binding that gets the result, or the fallback, with the reason by name."""
     check_event(event)
     key = exact_key(runtime, session) if session else ""
     found = book.load(runtime.layout).values()
-    return route(found, key, requester, runtime.clock().at, fail_closed=fail_closed)
+    chosen = route(found, key, requester, runtime.clock().at, fail_closed=fail_closed)
+    return RouteReport(mode=chosen.mode, reason=chosen.reason, binding=chosen.binding)

@@ -5,7 +5,7 @@ is then handed on under a key of its own, and leaves the intake after that. A cr
 was not kept, and hands on again what was; the keys see to it that nothing comes twice.
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Incoming, Outcome, Page, Post, Sign, Verdict
@@ -18,7 +18,13 @@ from vyane_cli.operations.conversations.bindings import touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep
 from vyane_cli.operations.conversations.conversing import Thread
 from vyane_cli.operations.conversations.mirror_errands import Errand
-from vyane_cli.operations.conversations.mirror_runs import Run, each_channel
+from vyane_cli.operations.conversations.mirror_runs import (
+    ConversationProblem,
+    Problem,
+    Run,
+    UnopenedChannel,
+    each_channel,
+)
 from vyane_cli.operations.conversations.mirrored import mirrored_bindings
 
 TYPE_CHECKING = False
@@ -26,44 +32,71 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def pull(runtime: "Runtime", *, channel: str = "") -> list[dict[str, Any]]:
-    """Take in what people wrote; what each channel has come to."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullReport:
+    """What a pull took in of one channel."""
+
+    channel: str
+    taken: int
+    refused: int
+    answered: int
+    state: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What a run has taken in so far."""
+
+    taken: int = 0
+    refused: int = 0
+    answered: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+def pull(runtime: "Runtime", *, channel: str = "") -> tuple[PullReport | UnopenedChannel, ...]:
+    """Take in what people wrote; return what each channel has come to."""
     sweep(runtime, runtime.clock())
     return each_channel(runtime, channel, lambda name: _pull_channel(runtime, name))
 
 
-def _pull_channel(runtime: "Runtime", name: str) -> dict[str, Any]:
-    report: dict[str, Any] = {"channel": name, "taken": 0, "refused": 0, "answered": 0}
-    problems: list[dict[str, Any]] = []
+def _pull_channel(runtime: "Runtime", name: str) -> PullReport:
+    so_far = _Taken()
     with Run(runtime, name) as run:
         for binding in mirrored_bindings(runtime, name, run.account):
             if run.over or run.blocked is not None:
                 break
             try:
-                _Listener(run, binding, report, problems).listen()
+                _Listener(run, binding, so_far).listen()
             except VyaneError as error:
-                problems.append(_problem(binding, error.slug, error.message, error.hint))
-        run.sum_up(report, problems)
-    return report
+                problem = _problem(binding, error.slug, error.message, error.hint)
+                so_far.problems.append(problem)
+        state, problems = run.sum_up(so_far.problems)
+    return PullReport(
+        channel=name,
+        taken=so_far.taken,
+        refused=so_far.refused,
+        answered=so_far.answered,
+        state=state,
+        problems=problems,
+    )
 
 
-def _problem(binding: Binding, code: str, detail: str, fix: str) -> dict[str, Any]:
-    return {
-        "session": binding.target_session,
-        "conversation": binding.conversation.id,
-        "code": code,
-        "detail": detail,
-        "fix": fix,
-    }
+def _problem(binding: Binding, code: str, detail: str, fix: str) -> ConversationProblem:
+    return ConversationProblem(
+        session=binding.target_session,
+        conversation=binding.conversation.id,
+        code=code,
+        detail=detail,
+        fix=fix,
+    )
 
 
 class _Listener:
     """One conversation, read."""
 
-    def __init__(
-        self, run: Run, binding: Binding, report: dict[str, Any], problems: list[dict[str, Any]]
-    ) -> None:
-        self.run, self.binding, self.report, self.problems = run, binding, report, problems
+    def __init__(self, run: Run, binding: Binding, so_far: _Taken) -> None:
+        self.run, self.binding, self.so_far = run, binding, so_far
         self.runtime = run.runtime
         self.thread = Thread(run, binding)
 
@@ -106,7 +139,8 @@ class _Listener:
         if outcome.page.problem != self.run.state.problem:
             self.run.keep(self.run.state._replace(problem=outcome.page.problem))
         if outcome.page.problem:
-            self.problems.append(_problem(self.binding, "noted", outcome.page.problem, ""))
+            noted = _problem(self.binding, "noted", outcome.page.problem, "")
+            self.so_far.problems.append(noted)
         return outcome.page
 
     def _failed(self, outcome: Outcome) -> None:
@@ -117,7 +151,7 @@ class _Listener:
 
     def _tell(self, why: Outcome | Fault) -> None:
         detail = why.detail or why.reason
-        self.problems.append(_problem(self.binding, why.reason, detail, why.fix))
+        self.so_far.problems.append(_problem(self.binding, why.reason, detail, why.fix))
 
     def _keep(self, page: Page) -> None:
         """The intake and the cursor behind it, in one write."""
@@ -137,7 +171,7 @@ class _Listener:
         while self.thread.state.intake:
             one = self.thread.state.intake[0]
             heard = understand(one, self.run.settings.allow_users, edited=one.edited)
-            self.report["refused"] += heard.intent is Intent.STRANGER
+            self.so_far.refused += heard.intent is Intent.STRANGER
             errand = Errand(self.run, self.binding, one, heard)
             items = self._items(one, errand.answer(self.thread.state.stored.get(one.id, "")))
             state = self.thread.state
@@ -145,13 +179,13 @@ class _Listener:
             outbox = self.thread.put(items)
             self.thread.keep(state._replace(intake=state.intake[1:], outbox=outbox, stored=stored))
             if heard.intent in (Intent.MESSAGE, Intent.COMMAND, Intent.NOTE):
-                self.report["taken"] += 1
+                self.so_far.taken += 1
                 touch(self.runtime, self.binding.id, forced=False)
                 self.run.sign(self.binding, one.id, Sign.SEEN)
 
     def _items(self, one: Incoming, answer: str) -> list[Item]:
         parts = self.run.channel.plan(Post(show(answer))) if answer else ()
-        self.report["answered"] += bool(parts)
+        self.so_far.answered += bool(parts)
         digest = digest_of(one.text)
         return [
             Item(nonce_of(self.binding.id, "answer", one.id, digest, str(number)), part)

@@ -5,7 +5,7 @@ outbox is shown later, by this run or by another. A crash repeats nothing and lo
 """
 
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
 
 from vyane_cli.core import bindings as core
 from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
@@ -23,7 +23,13 @@ from vyane_cli.operations.conversations.bindings import touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep
 from vyane_cli.operations.conversations.board import OPEN_BOARD, show_board
 from vyane_cli.operations.conversations.conversing import Thread
-from vyane_cli.operations.conversations.mirror_runs import Run, each_channel
+from vyane_cli.operations.conversations.mirror_runs import (
+    Problem,
+    Run,
+    SessionProblem,
+    UnopenedChannel,
+    each_channel,
+)
 from vyane_cli.operations.conversations.mirror_story import Story
 from vyane_cli.operations.conversations.mirrored import (
     Family,
@@ -45,8 +51,34 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def push(runtime: "Runtime", *, channel: str = "", again: bool = False) -> list[dict[str, Any]]:
-    """Bring every conversation up to date; what each channel has come to.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushReport:
+    """What a push showed in one channel."""
+
+    channel: str
+    sent: int
+    edited: int
+    waiting: int
+    opened: int
+    state: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What a run has shown so far."""
+
+    sent: int = 0
+    edited: int = 0
+    waiting: int = 0
+    opened: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+def push(
+    runtime: "Runtime", *, channel: str = "", again: bool = False
+) -> tuple[PushReport | UnopenedChannel, ...]:
+    """Bring every conversation up to date; return what each channel has come to.
 
     NotFoundError for a channel that is not set up. What a channel answers is a result, no error.
     """
@@ -54,9 +86,8 @@ def push(runtime: "Runtime", *, channel: str = "", again: bool = False) -> list[
     return each_channel(runtime, channel, lambda name: _push_channel(runtime, name, again))
 
 
-def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
-    report: dict[str, Any] = {"channel": name, "sent": 0, "edited": 0, "waiting": 0, "opened": 0}
-    problems: list[dict[str, Any]] = []
+def _push_channel(runtime: "Runtime", name: str, again: bool) -> PushReport:
+    so_far = _Shown()
     with Run(runtime, name) as run:
         if again:
             run.again()
@@ -65,20 +96,28 @@ def _push_channel(runtime: "Runtime", name: str, again: bool) -> dict[str, Any]:
             take_back(run, family)
         _forget_refusals(run, family)
         if run.blocked is None:
-            report["opened"] = _open_missing(run, family, problems)
+            so_far.opened = _open_missing(run, family, so_far.problems)
         for binding in mirrored_bindings(runtime, name, run.account):
             if not (binding.status is BindingStatus.ENDING or binding.is_open(runtime.clock().at)):
                 continue  # its end came since: the next run says so there
-            _bring_up_to_date(run, family, binding, report, problems, again)
-        _bring_board_up_to_date(run, report, problems, again)
-        run.sum_up(report, problems)
-    return report
+            _bring_up_to_date(run, family, binding, so_far, again)
+        _bring_board_up_to_date(run, so_far, again)
+        state, problems = run.sum_up(so_far.problems)
+    return PushReport(
+        channel=name,
+        sent=so_far.sent,
+        edited=so_far.edited,
+        waiting=so_far.waiting,
+        opened=so_far.opened,
+        state=state,
+        problems=problems,
+    )
 
 
 # ------------------------------------------------------------------ conversations that are missing
 
 
-def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> int:
+def _open_missing(run: Run, family: Family, problems: list[Problem]) -> int:
     """Make the conversations that sessions shall have and have not; how many were made."""
     runtime, opened = run.runtime, 0
     for session, worker in family.sessions:
@@ -114,8 +153,12 @@ def _open_missing(run: Run, family: Family, problems: list[dict[str, Any]]) -> i
     return opened
 
 
-def _not_opened(session: str, why: Outcome | Fault) -> dict[str, Any]:
-    return {"session": session, "code": why.reason, "detail": why.detail, "fix": why.fix}
+def _not_opened(session: str, why: Outcome | Fault) -> SessionProblem:
+    return SessionProblem(session=session, code=why.reason, detail=why.detail, fix=why.fix)
+
+
+def _failed(session: str, error: VyaneError) -> SessionProblem:
+    return SessionProblem(session=session, code=error.slug, detail=error.message, fix=error.hint)
 
 
 def _forget_refusals(run: Run, family: Family) -> None:
@@ -153,12 +196,7 @@ def _record(
 
 
 def _bring_up_to_date(
-    run: Run,
-    family: Family,
-    binding: Binding,
-    report: dict[str, Any],
-    problems: list[dict[str, Any]],
-    again: bool,
+    run: Run, family: Family, binding: Binding, so_far: _Shown, again: bool
 ) -> None:
     try:
         thread = Thread(run, binding)
@@ -173,41 +211,41 @@ def _bring_up_to_date(
         else:
             story.finish()
     except VyaneError as error:
-        problems.append({"session": binding.target_session, "code": error.slug,
-                         "detail": error.message, "fix": error.hint})  # fmt: skip
+        so_far.problems.append(_failed(binding.target_session, error))
         return
     if thread.sent + thread.edited:
         touch(run.runtime, binding.id)
-    _count(thread, report, problems)
+    _count(thread, so_far)
 
 
-def _bring_board_up_to_date(
-    run: Run, report: dict[str, Any], problems: list[dict[str, Any]], again: bool
-) -> None:
+def _bring_board_up_to_date(run: Run, so_far: _Shown, again: bool) -> None:
     if run.blocked is not None or run.over:
         return
     try:
         thread = show_board(run, again=again)
     except VyaneError as error:
-        problems.append({"session": CHANNEL + run.name, "code": error.slug,
-                         "detail": error.message, "fix": error.hint})  # fmt: skip
+        so_far.problems.append(_failed(CHANNEL + run.name, error))
         return
     if thread is not None:
-        _count(thread, report, problems)
+        _count(thread, so_far)
     elif (fault := run.refused(OPEN_BOARD.format(run.name))) is not None:
-        problems.append(_not_opened(CHANNEL + run.name, fault))
+        so_far.problems.append(_not_opened(CHANNEL + run.name, fault))
 
 
-def _count(thread: Thread, report: dict[str, Any], problems: list[dict[str, Any]]) -> None:
-    """What came of one conversation, for the report."""
-    report["sent"] += thread.sent
-    report["edited"] += thread.edited
-    report["waiting"] += len(thread.state.outbox)
+def _count(thread: Thread, so_far: _Shown) -> None:
+    """Add what came of one conversation."""
+    so_far.sent += thread.sent
+    so_far.edited += thread.edited
+    so_far.waiting += len(thread.state.outbox)
     fault = thread.state.fault
     if fault is not None or thread.problem:
         detail = fault.detail if fault is not None else thread.problem
-        problems.append(
-            {"session": thread.binding.target_session, "code": fault.reason if fault else "noted",
-             "detail": detail or thread.problem, "fix": fault.fix if fault else "",
-             "conversation": thread.binding.conversation.id}
-        )  # fmt: skip
+        so_far.problems.append(
+            SessionProblem(
+                session=thread.binding.target_session,
+                code=fault.reason if fault is not None else "noted",
+                detail=detail or thread.problem,
+                fix=fault.fix if fault is not None else "",
+                conversation=thread.binding.conversation.id,
+            )
+        )

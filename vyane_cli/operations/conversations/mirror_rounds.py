@@ -9,46 +9,49 @@ from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.errors import LockTimeoutError, VyaneError
 from vyane_cli.operations.attention import end_calls
 from vyane_cli.operations.conversations.channels import configured
-from vyane_cli.operations.conversations.mirror_pull import pull
-from vyane_cli.operations.conversations.mirror_push import push
+from vyane_cli.operations.conversations.mirror_pull import PullReport, pull
+from vyane_cli.operations.conversations.mirror_push import PushReport, push
 from vyane_cli.operations.needs import call_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from vyane_cli.runtime import Runtime
-
-    Work = Callable[..., list[dict[str, Any]]]
 
 
 def take_in(runtime: "Runtime") -> int:
     """How many messages of people reached sessions, over all channels."""
-    return _over_channels(runtime, pull, "taken")
+    return _over_channels(runtime, lambda name: _taken(runtime, name))
 
 
 def show_all(runtime: "Runtime") -> int:
     """How many posts were shown, over all channels."""
-    return _over_channels(runtime, push, "sent", _end_calls)
+    return _over_channels(runtime, lambda name: _sent(runtime, name), _end_calls)
+
+
+def _taken(runtime: "Runtime", name: str) -> int:
+    return sum(one.taken for one in pull(runtime, channel=name) if isinstance(one, PullReport))
+
+
+def _sent(runtime: "Runtime", name: str) -> int:
+    return sum(one.sent for one in push(runtime, channel=name) if isinstance(one, PushReport))
 
 
 def _over_channels(
     runtime: "Runtime",
-    work: "Work",
-    counted: str,
+    work: "Callable[[str], int]",
     afterwards: "Callable[[Runtime, str], None] | None" = None,
 ) -> int:
     count = 0
     for name in configured(runtime):
         try:
-            (report,) = work(runtime, channel=name)
+            count += work(name)
         except LockTimeoutError:
             continue  # another run is at it
         except VyaneError as error:
             _call_person(runtime, name, error)
             continue
-        count += int(report[counted])
         if afterwards is not None:
             afterwards(runtime, name)
     return count

@@ -4,15 +4,17 @@ The lock is held while the channel is spoken to: two runs at once show everythin
 """
 
 import copy
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Channel, Outcome, Sign, Verdict
 from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.mirrors import ChannelState, Fault, fault_of, holds
 from vyane_cli.core.narration import Verbosity
+from vyane_cli.core.values import OMIT
 from vyane_cli.errors import NotFoundError, VyaneError, shortened
 from vyane_cli.operations.conversations.channels import configured, open_channel, settings_of
 from vyane_cli.store import mirrors
@@ -23,10 +25,62 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelProblem:
+    """What is wrong with a whole channel."""
+
+    code: str
+    detail: str
+    fix: str
+
+    @property
+    def session(self) -> str:
+        """Return no session: it is the problem of all."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionProblem:
+    """What is wrong for one session."""
+
+    session: str
+    code: str
+    detail: str
+    fix: str
+    conversation: str | None = field(default=None, metadata=OMIT)
+    """The conversation whose posts are kept back; None for any other problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationProblem:
+    """What is wrong with one conversation."""
+
+    session: str
+    conversation: str
+    code: str
+    detail: str
+    fix: str
+
+
+Problem = ChannelProblem | SessionProblem | ConversationProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnopenedChannel:
+    """A channel that could not be opened."""
+
+    channel: str
+    state: str
+    problems: tuple[ChannelProblem, ...]
+
+
+Report = TypeVar("Report")
+
+
 def each_channel(
-    runtime: "Runtime", only: str, work: Callable[[str], dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """What `work` makes of every channel that is set up, or of one.
+    runtime: "Runtime", only: str, work: Callable[[str], Report]
+) -> tuple[Report | UnopenedChannel, ...]:
+    """Return what `work` makes of every channel that is set up, or of one.
 
     NotFoundError for one that is not. Of several, one that cannot be opened holds up no other; its
     error is a problem of its report. Alone it is the error.
@@ -37,20 +91,26 @@ def each_channel(
             "channel", only, hint=f"add [channels.{shortened(only)}] to config.toml"
         )
     chosen = [only] if only else names
-    reports = []
+    reports: list[Report | UnopenedChannel] = []
     for name in chosen:
         try:
             reports.append(work(name))
         except VyaneError as error:
             if len(chosen) == 1:
                 raise
-            reports.append({"channel": name, "state": "error", "problems": [problem_of(error)]})
-    return reports
+            problems = (problem_of(error),)
+            reports.append(UnopenedChannel(channel=name, state="error", problems=problems))
+    return tuple(reports)
 
 
-def problem_of(error: VyaneError) -> dict[str, str]:
-    """An error as one of a report's problems."""
-    return {"code": error.slug, "detail": error.message, "fix": error.hint}
+def problem_of(error: VyaneError) -> ChannelProblem:
+    """Return an error as one of a report's problems."""
+    return ChannelProblem(code=error.slug, detail=error.message, fix=error.hint)
+
+
+def problem_of_fault(fault: Fault) -> ChannelProblem:
+    """Return what a channel said as one of a report's problems."""
+    return ChannelProblem(code=fault.reason, detail=fault.detail, fix=fault.fix)
 
 
 class Settings(NamedTuple):
@@ -185,13 +245,12 @@ class Run:
         """Whether the time of this run is up."""
         return self.runtime.clock().now_ms >= self.end_ms
 
-    def sum_up(self, report: dict[str, Any], problems: list[dict[str, Any]]) -> None:
-        """How the channel is, and what is wrong: of the whole channel first."""
+    def sum_up(self, problems: Sequence[Problem]) -> tuple[str, tuple[Problem, ...]]:
+        """Return how the channel is, and what is wrong: of the whole channel first."""
         fault = self.blocked
-        report["state"] = fault.verdict if fault is not None else "ok"
-        report["problems"] = problems
-        if fault is not None:
-            problems.insert(0, {"code": fault.reason, "detail": fault.detail, "fix": fault.fix})
+        if fault is None:
+            return "ok", tuple(problems)
+        return fault.verdict, (problem_of_fault(fault), *problems)
 
     def learn(self, outcome: Outcome) -> Outcome:
         """Note what an answer says of the whole channel; the answer."""

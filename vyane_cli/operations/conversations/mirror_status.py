@@ -4,15 +4,23 @@ A channel that cannot be opened here, such as for want of a token, is an error o
 another environment may be well.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from vyane_cli.core.bindings import Binding, BindingStatus, has_moved
-from vyane_cli.core.mirrors import Fault, ThreadState
+from vyane_cli.core.mirrors import ThreadState
 from vyane_cli.core.routing import CHANNEL
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.board import record_of, waiting_for
 from vyane_cli.operations.conversations.channels import configured, open_channel
-from vyane_cli.operations.conversations.mirror_runs import problem_of
+from vyane_cli.operations.conversations.mirror_runs import (
+    ChannelProblem,
+    ConversationProblem,
+    Problem,
+    SessionProblem,
+    problem_of,
+    problem_of_fault,
+)
 from vyane_cli.store import bindings as book
 from vyane_cli.store import mirrors
 
@@ -21,14 +29,42 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def describe_mirror(runtime: "Runtime") -> list[dict[str, Any]]:
-    """Each channel that is set up, with its conversations."""
-    return [_channel(runtime, name) for name in configured(runtime)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRow:
+    """How far one conversation has come, and what holds it up."""
+
+    conversation: str
+    binding_id: str
+    session: str
+    state: str
+    waiting: int
+    intake: int
+    detail: str
+    fix: str
 
 
-def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorStatus:
+    """How a channel is, as `mirror status` prints it."""
+
+    channel: str
+    state: str
+    fallbacks: Mapping[str, int]
+    strangers: Mapping[str, int]
+    threads: tuple[ConversationRow, ...]
+    problems: tuple[Problem, ...]
+
+
+def describe_mirror(runtime: "Runtime") -> tuple[MirrorStatus, ...]:
+    """Return each channel that is set up, with its conversations."""
+    return tuple(_channel(runtime, name) for name in configured(runtime))
+
+
+def _channel(runtime: "Runtime", name: str) -> MirrorStatus:
     state = mirrors.load_channel(runtime.layout, name, "default")
-    problems = [_problem(state.fault)] if state.fault is not None else []
+    problems: list[Problem] = []
+    if state.fault is not None:
+        problems.append(problem_of_fault(state.fault))
     shown = state.fault.verdict if state.fault is not None else "ok"
     try:
         open_channel(runtime, name, "default", {})
@@ -36,7 +72,7 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
         shown = "error"
         problems.append(problem_of(error))
     if state.problem:
-        problems.append({"code": "noted", "detail": state.problem, "fix": ""})
+        problems.append(ChannelProblem(code="noted", detail=state.problem, fix=""))
     threads = []
     left = dict(state.refused)
     known = book.load(runtime.layout)
@@ -49,53 +85,60 @@ def _channel(runtime: "Runtime", name: str) -> dict[str, Any]:
             problems.append(problem_of(error))
             continue
         for key in [key for key in left if key.endswith(f" {binding.generation}")]:
-            place = {"session": binding.target_session, "conversation": binding.conversation.id}
-            problems.append({**place, **_problem(left.pop(key))})
+            fault = left.pop(key)
+            problems.append(
+                ConversationProblem(
+                    session=binding.target_session,
+                    conversation=binding.conversation.id,
+                    code=fault.reason,
+                    detail=fault.detail,
+                    fix=fault.fix,
+                )
+            )
         if binding.status is BindingStatus.ENDED and (
             thread is None or thread.fault is None or has_moved(known.values(), binding)
         ):
             continue
         threads.append(_row(binding, thread))
     threads += board_rows(runtime, name, state.board)
-    opening = {key: fault for key, fault in left.items() if key.startswith("open ")}
-    problems += [{"session": key[5:], **_problem(fault)} for key, fault in opening.items()]
-    return {
-        "channel": name,
-        "state": shown,
-        "fallbacks": dict(state.fallbacks),
-        "strangers": dict(state.strangers),
-        "threads": threads,
-        "problems": problems,
-    }
+    problems += [
+        SessionProblem(session=key[5:], code=fault.reason, detail=fault.detail, fix=fault.fix)
+        for key, fault in left.items()
+        if key.startswith("open ")
+    ]
+    return MirrorStatus(
+        channel=name,
+        state=shown,
+        fallbacks=state.fallbacks,
+        strangers=state.strangers,
+        threads=tuple(threads),
+        problems=tuple(problems),
+    )
 
 
-def _row(binding: Binding, thread: ThreadState | None) -> dict[str, Any]:
+def _row(binding: Binding, thread: ThreadState | None) -> ConversationRow:
     fault = thread.fault if thread is not None else None
     shown = "locked" if binding.locked else str(binding.status)
     if fault is not None and not binding.locked:
         shown = fault.reason or fault.verdict
-    return {
-        "conversation": binding.conversation.id,
-        "binding_id": binding.id,
-        "session": binding.target_session,
-        "state": shown,
-        "waiting": len(thread.outbox) if thread is not None else 0,
-        "intake": len(thread.intake) if thread is not None else 0,
-        "detail": fault.detail if fault is not None else "",
-        "fix": fault.fix if fault is not None else "",
-    }
+    return ConversationRow(
+        conversation=binding.conversation.id,
+        binding_id=binding.id,
+        session=binding.target_session,
+        state=shown,
+        waiting=len(thread.outbox) if thread is not None else 0,
+        intake=len(thread.intake) if thread is not None else 0,
+        detail=fault.detail if fault is not None else "",
+        fix=fault.fix if fault is not None else "",
+    )
 
 
-def board_rows(runtime: "Runtime", name: str, place: str) -> list[dict[str, Any]]:
-    """A row for what is sent to the channel itself, once something was."""
+def board_rows(runtime: "Runtime", name: str, place: str) -> list[ConversationRow]:
+    """Return a row for what is sent to the channel itself, once something was."""
     waiting = len(waiting_for(runtime.layout, name))
     if not (place or waiting):
         return []
     binding = record_of(runtime.layout, name, "default", place)
     thread = mirrors.load_thread(runtime.layout, binding) if place else None
     key = CHANNEL + name
-    return [{**_row(binding, thread), "session": key, "binding_id": "", "waiting": waiting}]
-
-
-def _problem(fault: Fault) -> dict[str, Any]:
-    return {"code": fault.reason, "detail": fault.detail, "fix": fault.fix}
+    return [replace(_row(binding, thread), session=key, binding_id="", waiting=waiting)]

@@ -12,7 +12,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.demo.simulation import Session, Stage
@@ -28,13 +29,40 @@ class Line(NamedTuple):
     text: str = ""
 
 
+class Expectation(NamedTuple):
+    """Whether it held, and what it is."""
+
+    ok: bool
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneReport:
+    """A scene as `demo` prints it."""
+
+    title: str
+    ok: bool
+    lines: tuple[Line, ...]
+    checks: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoReport:
+    """Every scene, and whether each saw what it had to."""
+
+    ok: bool
+    home: str | None
+    """The state root, if it was kept."""
+    scenes: tuple[SceneReport, ...]
+
+
 class Scene:
     """One step of the demo: what happened, and what of it had to."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.lines: list[Line] = []
-        self.checks: list[tuple[bool, str]] = []
+        self.checks: list[Expectation] = []
 
     @property
     def ok(self) -> bool:
@@ -47,16 +75,13 @@ class Scene:
 
     def expect(self, held: bool, what: str) -> None:
         """Something had to be so."""
-        self.checks.append((held, what))
+        self.checks.append(Expectation(held, what))
 
-    def plain(self) -> dict[str, Any]:
-        """The scene as data."""
-        return {
-            "title": self.title,
-            "ok": self.ok,
-            "lines": [line._asdict() for line in self.lines],
-            "checks": [{"ok": held, "what": what} for held, what in self.checks],
-        }
+    def report(self) -> SceneReport:
+        """Return the scene as `demo` prints it."""
+        return SceneReport(
+            title=self.title, ok=self.ok, lines=tuple(self.lines), checks=tuple(self.checks)
+        )
 
 
 REMOVE_S = 5.0

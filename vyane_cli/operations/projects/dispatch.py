@@ -8,7 +8,7 @@ spawn leaves a worker that is on record: its life is the claim's.
 import os
 import shutil
 import time
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.books import Books
@@ -39,7 +39,8 @@ CALL = "call-the-person"
 TEXT_MAX = PROMPT_MAX_BYTES - 8 * 1024
 
 
-class Dispatched(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatched:
     """What came of a dispatch."""
 
     outcome: str
@@ -47,10 +48,10 @@ class Dispatched(NamedTuple):
     detail: str
     task: str = ""
     worker: str = ""
-
-    def rendered(self) -> dict[str, Any]:
-        """As `--json` prints it."""
-        return self._asdict()
+    stuck: tuple[str, ...] = ()
+    """Tasks that are not started again by themselves, and for which the person is called."""
+    called: bool = False
+    """Whether the person is called because every task that is left waits for something."""
 
 
 def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) -> Dispatched:
@@ -64,7 +65,7 @@ def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) 
         runtime, project.name, round_id, lambda books, held: head(runtime, project, books, held)
     )
     if claimed is None:
-        return Dispatched(NOTHING, "every task that is left waits for something")
+        return Dispatched(outcome=NOTHING, detail="every task that is left waits for something")
     order = order_of(runtime, project, claimed.task)._replace(worker=claimed.claim.worker)
     check_order(order)
     return _await(runtime, project, claimed, start_child(runtime, order, main.id).child)
@@ -163,17 +164,23 @@ def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worke
     end = time.monotonic() + patience_s
     while True:
         if registry.read_current(runtime.layout, worker.id):
-            return Dispatched("started", f"{worker.name} works on {task.id}", task.id, worker.id)
+            return _came(claimed, "started", f"{worker.name} works on {task.id}")
         known = registry.Registry(runtime.layout).workers.get(worker.id)
         if known is not None and known.final:
             why = known.failure_reason or f"it has ended ({known.status})"
             _call(runtime, project, task, worker, why)
-            return Dispatched("not-started", why, task.id, worker.id)
+            return _came(claimed, "not-started", why)
         if time.monotonic() >= end:
             why = f"it did not register within {patience_s:g} s"
             _call(runtime, project, task, worker, why)
-            return Dispatched("not-registered", why, task.id, worker.id)
+            return _came(claimed, "not-registered", why)
         time.sleep(LOOK_S)
+
+
+def _came(claimed: Claimed, outcome: str, detail: str) -> Dispatched:
+    return Dispatched(
+        outcome=outcome, detail=detail, task=claimed.task.id, worker=claimed.claim.worker
+    )
 
 
 def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:

@@ -1,6 +1,7 @@
 """Feedback: what a round says when it starts nobody: the gap to the main worker, or a call."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vyane_cli.core.attention import ROUND_KINDS, NeedKind, call_of
@@ -32,7 +33,21 @@ PATIENCE = 3
 """After so many rounds with the same gap the main worker alone will not close it."""
 
 
-def feed_back(runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FedBack:
+    """What a round said of the gap."""
+
+    left: tuple[str, ...]
+    why: tuple[str, ...]
+    rounds: int
+    """How many rounds found this gap, this one included."""
+    message_id: str | None
+    """The message to the main worker; None when it was told before, or there is none."""
+    called: bool
+    """Whether the person was called."""
+
+
+def feed_back(runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen) -> FedBack:
     """Cells B and E: write the gap down, tell the main worker once, call the person if need be.
 
     Nothing is started, queued or paused. The note is the commit point: after a kill before it the
@@ -65,13 +80,7 @@ def feed_back(runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen
         "message_id": message_id or (last.get("message_id") if again else None),
     }
     _keep(runtime, project, record, again=again)
-    return {
-        "left": list(left),
-        "why": list(why),
-        "rounds": rounds,
-        "message_id": message_id or None,
-        "called": called,
-    }
+    return FedBack(left=left, why=why, rounds=rounds, message_id=message_id or None, called=called)
 
 
 def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:

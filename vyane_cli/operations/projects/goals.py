@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vyane_cli.core.books import Source
 from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
-from vyane_cli.core.judging import judge
+from vyane_cli.core.judging import Evidence, GoalState, judge
 from vyane_cli.core.projects import Project
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import is_authorised, require_person, whoami
@@ -17,6 +19,36 @@ from vyane_cli.store.locks import Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One thing that a goal asks for, and who judged it."""
+
+    name: str
+    state: Acceptance
+    by: str | None
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalReport:
+    """A goal as `goal show` prints it."""
+
+    project: str
+    title: str
+    set_at: float
+    acceptance: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalStatus:
+    """Whether a goal is reached, with the evidence."""
+
+    project: str
+    title: str | None
+    state: GoalState
+    evidence: tuple[Evidence, ...]
 
 
 def set_goal(runtime: Runtime, project: Project, title: str, names: list[str]) -> Goal:
@@ -76,34 +108,30 @@ def get_goal(runtime: Runtime, project: Project) -> Goal:
     )
 
 
-def describe_goal(project: Project, goal: Goal) -> dict[str, Any]:
-    """A goal as `goal show --json` prints it."""
-    return {
-        "project": project.name,
-        "title": goal.title,
-        "set_at": goal.set_at,
-        "acceptance": [
-            {
-                "name": name,
-                "state": str(state),
-                "by": (goal.accepted.get(name) or {}).get("by"),
-                "at": (goal.accepted.get(name) or {}).get("at"),
-            }
-            for name, state in goal.acceptance.items()
-        ],
-    }
+def describe_goal(project: Project, goal: Goal) -> GoalReport:
+    """Return a goal with what is known of each thing that it asks for."""
+    return GoalReport(
+        project=project.name,
+        title=goal.title,
+        set_at=goal.set_at,
+        acceptance=tuple(_criterion(goal, name) for name in goal.acceptance),
+    )
 
 
-def goal_status(runtime: Runtime, project: Project) -> dict[str, Any]:
-    """Open, complete or unknown, with the evidence. Reads only, and never fails on a file."""
+def _criterion(goal: Goal, name: str) -> Criterion:
+    judged: Mapping[str, Any] = goal.accepted.get(name) or {}
+    return Criterion(
+        name=name, state=goal.acceptance[name], by=judged.get("by"), at=judged.get("at")
+    )
+
+
+def goal_status(runtime: Runtime, project: Project) -> GoalStatus:
+    """Return open, complete or unknown, with the evidence. Reads only; never fails on a file."""
     books = ledger.read(runtime.layout, project.name)
     judgement = judge(books)
-    return {
-        "project": project.name,
-        "title": books.goal.title if books.goal is not None else None,
-        "state": str(judgement.state),
-        "evidence": [
-            {**one._asdict(), "says": str(one.says), "items": list(one.items)}
-            for one in judgement.evidence
-        ],
-    }
+    return GoalStatus(
+        project=project.name,
+        title=books.goal.title if books.goal is not None else None,
+        state=judgement.state,
+        evidence=judgement.evidence,
+    )

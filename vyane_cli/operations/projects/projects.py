@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from vyane_cli.core import notices as rules
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.judging import judge
+from vyane_cli.core.judging import GoalState, judge
 from vyane_cli.core.projects import (
     Project,
     check_name,
@@ -22,6 +24,7 @@ from vyane_cli.core.projects import (
     project_of_folder,
     project_of_worker,
 )
+from vyane_cli.core.values import InJson
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
@@ -43,6 +46,45 @@ class Created(NamedTuple):
     project: Project
     created: bool
     """False when it was there; files that were missing are made all the same."""
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableFile:
+    """A file of a project that could not be read, and why."""
+
+    path: str
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectReport:
+    """A project with its members, what its tasks are at, and its goal."""
+
+    name: str
+    dir: str
+    folders: tuple[str, ...]
+    main: str | None
+    main_name: str | None
+    members: tuple[str, ...]
+    created_at: float
+    here: bool
+    """Whether the working folder means it."""
+    goal: GoalState
+    goal_title: str | None
+    tasks: Mapping[str, int] | None
+    """How many tasks have each status; None when the ledger cannot be read."""
+    unreadable: tuple[UnreadableFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedReport:
+    """A project, and what `create` did for it."""
+
+    project: ProjectReport = field(metadata={InJson: InJson(spread=True)})
+    created: bool
+    """False when it was there."""
     files: tuple[str, ...]
 
 
@@ -246,8 +288,8 @@ def _working_folder() -> str:
 # ------------------------------------------------------------------ what is shown
 
 
-def list_projects(runtime: Runtime, cwd: str = "") -> list[dict[str, Any]]:
-    """Every project, as `project list --json` prints it."""
+def list_projects(runtime: Runtime, cwd: str = "") -> list[ProjectReport]:
+    """Return every project."""
     known = projects.listing(runtime.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return [describe(runtime, project, known, here) for project in known]
@@ -258,8 +300,8 @@ def faults_of(runtime: Runtime) -> tuple[CorruptStateError, ...]:
     return projects.survey(runtime.layout).faults
 
 
-def describe_project(runtime: Runtime, project: Project, cwd: str = "") -> dict[str, Any]:
-    """One project, as `project show --json` prints it."""
+def describe_project(runtime: Runtime, project: Project, cwd: str = "") -> ProjectReport:
+    """Return one project."""
     known = projects.listing(runtime.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return describe(runtime, project, known, here)
@@ -267,29 +309,29 @@ def describe_project(runtime: Runtime, project: Project, cwd: str = "") -> dict[
 
 def describe(
     runtime: Runtime, project: Project, known: tuple[Project, ...], here: Project | None
-) -> dict[str, Any]:
-    """A project with its members, what its tasks are at, and its goal."""
+) -> ProjectReport:
+    """Return a project with its members, what its tasks are at, and its goal."""
     workers = registry.Registry(runtime.layout).workers
     books = ledger.read(runtime.layout, project.name)
-    counts: dict[str, int] | None = None
+    counts: Mapping[str, int] | None = None
     if books.ledger is not None:
         counts = dict(Counter(str(task.status) for task in books.ledger.tasks))
     main = workers.get(project.main)
-    return {
-        "name": project.name,
-        "dir": project.dir,
-        "folders": list(project.folders),
-        "main": project.main or None,
-        "main_name": main.name if main is not None else None,
-        "members": [w.id for w in members(project, workers, known) if not w.final],
-        "created_at": project.created_at,
-        "here": here is not None and here.name == project.name,
-        "goal": str(judge(books).state),
-        "goal_title": books.goal.title if books.goal is not None else None,
-        "tasks": counts,
-        "unreadable": [
-            {"path": r.path, "state": str(r.state), "detail": r.detail}
+    return ProjectReport(
+        name=project.name,
+        dir=project.dir,
+        folders=tuple(project.folders),
+        main=project.main or None,
+        main_name=main.name if main is not None else None,
+        members=tuple(w.id for w in members(project, workers, known) if not w.final),
+        created_at=project.created_at,
+        here=here is not None and here.name == project.name,
+        goal=judge(books).state,
+        goal_title=books.goal.title if books.goal is not None else None,
+        tasks=counts,
+        unreadable=tuple(
+            UnreadableFile(path=r.path, state=str(r.state), detail=r.detail)
             for r in books.readings
             if not r.read
-        ],
-    }
+        ),
+    )

@@ -1,7 +1,7 @@
 """Readings of a round: what stands in the files, each with file and value. Changes nothing."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vyane_cli.core.attention import NeedKind, is_of
 from vyane_cli.core.books import Books
@@ -41,10 +41,6 @@ class Seen(NamedTuple):
     books: Books | None = None
     judgement: Judgement | None = None
     main: Worker | None = None
-
-    def rendered(self) -> list[dict[str, Any]]:
-        """The readings as `--json` prints them."""
-        return [one._asdict() for one in self.readings]
 
 
 def read_schedule(runtime: "Runtime", project: str, name: str) -> Seen:

@@ -1,7 +1,7 @@
 """Schedule: when rounds run, their timers, and whether they are paused."""
 
 import os
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.core.projects import Project
 from vyane_cli.core.recurrence import every, next_after, parse_rrule
@@ -10,6 +10,7 @@ from vyane_cli.core.schedules import (
     Installed,
     Schedules,
     Status,
+    With,
     check_schedule,
     recorded,
 )
@@ -29,9 +30,45 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimersMade:
+    """The timers that an install made, or would make."""
+
+    project: str
+    timer: With
+    dry_run: bool
+    entries: tuple[timers.Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimersRemoved:
+    """What a removal of timers did."""
+
+    project: str
+    timer: With | None
+    """Who fired them; None when the project had none."""
+    removed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleReport:
+    """One schedule of a project with its next time."""
+
+    project: str
+    schedule: str
+    status: Status
+    rrule: str
+    timer: With | None
+    """Who fires it; None for nobody."""
+    next_at: float | None
+    """When its next round comes; None while it is paused."""
+    due_at: float | None
+    """When its next round would come, paused or not; None when its times never come."""
+
+
 def install(
     runtime: "Runtime", project: Project, *, minutes: int | None, kind: str, dry_run: bool
-) -> dict[str, Any]:
+) -> TimersMade:
     """Make the timers of a project, and record the environment that its rounds will have.
 
     The file first, then the timers: a crash between the two leaves a file that says more than
@@ -44,7 +81,7 @@ def install(
         known = known.with_rules(dict(zip(NAMES, every(minutes), strict=True)))
     chosen = timers.choose(runtime, kind, must=not dry_run)
     wanted = timers_of(runtime, project, known)
-    written = [one._asdict() for one in timers.entries(runtime, chosen, wanted)]
+    written = tuple(timers.entries(runtime, chosen, wanted))
     if not dry_run:
         install_guard(runtime)
         files.make_directories(os.path.dirname(wanted[0].log))
@@ -60,7 +97,7 @@ def install(
             raise
         if old is not None and old is not chosen:
             timers.unmake(runtime, old, wanted)
-    return {"project": project.name, "timer": str(chosen), "dry_run": dry_run, "entries": written}
+    return TimersMade(project=project.name, timer=chosen, dry_run=dry_run, entries=written)
 
 
 def _record(runtime: "Runtime", project: Project, wanted: Schedules) -> Schedules:
@@ -73,19 +110,19 @@ def _record(runtime: "Runtime", project: Project, wanted: Schedules) -> Schedule
     return before
 
 
-def remove(runtime: "Runtime", project: Project, *, kind: str = "") -> dict[str, Any]:
+def remove(runtime: "Runtime", project: Project, *, kind: str = "") -> TimersRemoved:
     """Take the timers of a project away; the schedules keep their rules and their status."""
     require_person(runtime, whoami(runtime), "remove timers")
     known = schedules.load(runtime.layout, project.name)
     given = kind or (known.installed.timer if known.installed is not None else "")
     if not given:
-        return {"project": project.name, "timer": None, "removed": False}
+        return TimersRemoved(project=project.name, timer=None, removed=False)
     chosen = timers.choose(runtime, given)
     timers.unmake(runtime, chosen, timers_of(runtime, project, known))
     with runtime.held((Kind.SCHEDULES, "")):
         latest = schedules.load(runtime.layout, project.name)
         schedules.save(runtime.layout, project.name, latest._replace(installed=None))
-    return {"project": project.name, "timer": str(chosen), "removed": True}
+    return TimersRemoved(project=project.name, timer=chosen, removed=True)
 
 
 def timers_of(runtime: "Runtime", project: Project, known: Schedules) -> list[Timer]:
@@ -148,29 +185,29 @@ def _change(
     return known
 
 
-def describe(runtime: "Runtime", project: Project) -> list[dict[str, Any]]:
-    """The schedules of a project with their next times."""
+def describe(runtime: "Runtime", project: Project) -> list[ScheduleReport]:
+    """Return the schedules of a project with their next times."""
     known = schedules.load(runtime.layout, project.name)
     now_s = runtime.clock().at
     found = []
     for name, plan in known.plans.items():
         due = next_after(parse_rrule(plan.rrule), now_s, local_time)
         found.append(
-            {
-                "project": project.name,
-                "schedule": name,
-                "status": str(plan.status),
-                "rrule": plan.rrule,
-                "timer": known.installed.timer if known.installed is not None else None,
-                "next_at": due if plan.status is Status.ACTIVE else None,
-                "due_at": due,
-            }
+            ScheduleReport(
+                project=project.name,
+                schedule=name,
+                status=plan.status,
+                rrule=plan.rrule,
+                timer=known.installed.timer if known.installed is not None else None,
+                next_at=due if plan.status is Status.ACTIVE else None,
+                due_at=due,
+            )
         )
     return found
 
 
-def describe_all(runtime: "Runtime") -> list[dict[str, Any]]:
-    """Those of every project."""
+def describe_all(runtime: "Runtime") -> list[ScheduleReport]:
+    """Return the schedules of every project."""
     return [
         one for project in projects.listing(runtime.layout) for one in describe(runtime, project)
     ]

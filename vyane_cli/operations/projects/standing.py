@@ -1,16 +1,20 @@
 """Standing: how each project stands, and what its next round would do. Changes nothing."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vyane_cli.core.attention import NEEDS, NeedKind
+from vyane_cli.core.judging import GoalState
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import in_order
-from vyane_cli.core.rounds import Cell
+from vyane_cli.core.rounds import Action, Cell
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.tasks import TaskStatus
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.alone import way_to_a_round
-from vyane_cli.operations.projects.schedule import describe
+from vyane_cli.operations.projects.readings import Reading
+from vyane_cli.operations.projects.schedule import ScheduleReport, describe
 from vyane_cli.operations.projects.wake import Round, last_round, wake
 from vyane_cli.store import projects, schedules
 
@@ -21,13 +25,59 @@ if TYPE_CHECKING:
 SHOWN = (TaskStatus.RUNNING, TaskStatus.BLOCKED)
 
 
-def list_standings(runtime: "Runtime") -> list[dict[str, Any]]:
-    """Every project; what cannot be read of one stands in its `readings`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTask:
+    """A task that runs or is blocked."""
+
+    id: str
+    title: str
+    status: TaskStatus
+    worker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextRound:
+    """What the next round of a project would do, when, and why."""
+
+    at: float | None
+    """When it comes; None when no timer brings it."""
+    paused: bool
+    cell: Cell
+    reason: str
+    action: Action
+    would: str | None
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectStanding:
+    """How a project stands."""
+
+    project: str
+    dir: str
+    main: str | None
+    goal: GoalState
+    title: str
+    left: tuple[str, ...]
+    """What the goal still asks for."""
+    tasks: Mapping[TaskStatus, int]
+    shown: tuple[ShownTask, ...]
+    schedules: tuple[ScheduleReport, ...]
+    problem: str
+    alert: str
+    next: NextRound
+    last: Mapping[str, Any] | None
+    """The last round that held the domain, as the journal of rounds has it."""
+
+
+def list_standings(runtime: "Runtime") -> list[ProjectStanding]:
+    """Return every project; what cannot be read of one stands in its `readings`."""
     return [standing(runtime, project) for project in projects.listing(runtime.layout)]
 
 
-def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
-    """One project."""
+def standing(runtime: "Runtime", project: Project) -> ProjectStanding:
+    """Return how one project stands."""
     plans, paused, problem = _schedules(runtime, project)
     environ = runtime.environ
     try:
@@ -36,41 +86,41 @@ def standing(runtime: "Runtime", project: Project) -> dict[str, Any]:
         runtime.environ = environ
     seen = made.seen
     tasks = seen.books.ledger.tasks if seen.books is not None and seen.books.ledger else ()
-    left = [name for one in seen.judgement.evidence for name in one.items] if seen.judgement else []
+    evidence = seen.judgement.evidence if seen.judgement is not None else ()
     verdict = made.verdict
-    return {
-        "project": project.name,
-        "dir": project.dir,
-        "main": seen.main.name if seen.main is not None else None,
-        "goal": str(seen.inputs.goal),
-        "title": seen.books.goal.title if seen.books is not None and seen.books.goal else "",
-        "left": left,
-        "tasks": {str(s): sum(1 for task in tasks if task.status is s) for s in TaskStatus},
-        "shown": [
-            {
-                "id": task.id,
-                "title": task.title,
-                "status": str(task.status),
-                "worker": task.worker,
-                "reason": task.reason,
-            }
+    return ProjectStanding(
+        project=project.name,
+        dir=project.dir,
+        main=seen.main.name if seen.main is not None else None,
+        goal=seen.inputs.goal,
+        title=seen.books.goal.title if seen.books is not None and seen.books.goal else "",
+        left=tuple(name for one in evidence for name in one.items),
+        tasks={s: sum(1 for task in tasks if task.status is s) for s in TaskStatus},
+        shown=tuple(
+            ShownTask(
+                id=task.id,
+                title=task.title,
+                status=task.status,
+                worker=task.worker,
+                reason=task.reason,
+            )
             for task in sorted(tasks, key=in_order)
             if task.status in SHOWN
-        ],
-        "schedules": plans,
-        "problem": problem or (made.error.message if made.error is not None else ""),
-        "alert": _alert(runtime, project, made),
-        "next": {
-            "at": min((one["next_at"] for one in plans if one["next_at"]), default=None),
-            "paused": paused,
-            "cell": str(verdict.cell),
-            "reason": verdict.reason,
-            "action": str(verdict.action),
-            "would": made.would or None,
-            "readings": seen.rendered(),
-        },
-        "last": last_round(runtime, project.name),
-    }
+        ),
+        schedules=plans,
+        problem=problem or (made.error.message if made.error is not None else ""),
+        alert=_alert(runtime, project, made),
+        next=NextRound(
+            at=min((one.next_at for one in plans if one.next_at), default=None),
+            paused=paused,
+            cell=verdict.cell,
+            reason=verdict.reason,
+            action=verdict.action,
+            would=made.would or None,
+            readings=seen.readings,
+        ),
+        last=last_round(runtime, project.name),
+    )
 
 
 def _alert(runtime: "Runtime", project: Project, made: Round) -> str:
@@ -84,9 +134,11 @@ def _alert(runtime: "Runtime", project: Project, made: Round) -> str:
     return f"{NEEDS[NeedKind.ALONE].text}: `{way}`" if way else ""
 
 
-def _schedules(runtime: "Runtime", project: Project) -> tuple[list[dict[str, Any]], bool, str]:
+def _schedules(
+    runtime: "Runtime", project: Project
+) -> tuple[tuple[ScheduleReport, ...], bool, str]:
     try:
-        found = describe(runtime, project)
+        found = tuple(describe(runtime, project))
     except CorruptStateError as error:
-        return [], False, error.message
-    return found, all(one["status"] == Status.PAUSED for one in found), ""
+        return (), False, error.message
+    return found, all(one.status is Status.PAUSED for one in found), ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import is_done, open_links, startable
@@ -30,8 +30,34 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def show_graph(runtime: Runtime, project: Project) -> dict[str, Any]:
-    """Tasks and nodes, each after what it waits for, with the critical path of what is left."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRow:
+    """A task or a node, with what it comes after."""
+
+    id: str
+    title: str
+    kind: str
+    """`task` or `node`."""
+    status: str
+    """Of a task its own; of a node `done` or `open`."""
+    done: bool
+    after: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    critical: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphReport:
+    """The graph of a project as `taskgraph` prints it."""
+
+    project: str
+    nodes: tuple[GraphRow, ...]
+    critical_path: tuple[str, ...]
+    startable: tuple[str, ...]
+
+
+def show_graph(runtime: Runtime, project: Project) -> GraphReport:
+    """Return tasks and nodes, each after what it waits for, and the critical path of the rest."""
     value, graph = both(ledger.load(runtime.layout, project.name))
     links = dependencies(links_of(value), graph)
     left = open_links(value, graph)
@@ -41,29 +67,29 @@ def show_graph(runtime: Runtime, project: Project) -> dict[str, Any]:
         task, node = value.get(name), graph.get(name)
         done = is_done(value, graph, name)
         nodes.append(
-            {
-                "id": name,
-                "title": task.title if task is not None else node.title if node else "",
-                "kind": "task" if task is not None else "node",
-                "status": str(task.status) if task is not None else "done" if done else "open",
-                "done": done,
-                "after": list(links[name]),
-                "waits_for": list(left.get(name, ())),
-                "critical": name in on_path,
-            }
+            GraphRow(
+                id=name,
+                title=task.title if task is not None else node.title if node else "",
+                kind="task" if task is not None else "node",
+                status=str(task.status) if task is not None else "done" if done else "open",
+                done=done,
+                after=tuple(links[name]),
+                waits_for=tuple(left.get(name, ())),
+                critical=name in on_path,
+            )
         )
     ready = startable(value, graph, held_tasks(runtime, project.name))
-    return {
-        "project": project.name,
-        "nodes": nodes,
-        "critical_path": list(critical_path(left)),
-        "startable": [task.id for task in ready],
-    }
+    return GraphReport(
+        project=project.name,
+        nodes=tuple(nodes),
+        critical_path=tuple(critical_path(left)),
+        startable=tuple(task.id for task in ready),
+    )
 
 
 def add_node(
     runtime: Runtime, project: Project, name: str, *, title: str = "", after: tuple[str, ...] = ()
-) -> dict[str, Any]:
+) -> GraphReport:
     """Add a step, or give one another title or other links. A task's id adds links to the task."""
 
     def decide(value: Ledger, graph: Graph) -> Graph:
@@ -75,7 +101,7 @@ def add_node(
     return _change(runtime, project, decide, "node", name)
 
 
-def mark_node(runtime: Runtime, project: Project, name: str, done: bool) -> dict[str, Any]:
+def mark_node(runtime: Runtime, project: Project, name: str, done: bool) -> GraphReport:
     """Mark a step as done or open. A task's status is the ledger's: ConflictError."""
 
     def decide(value: Ledger, graph: Graph) -> Graph:
@@ -90,7 +116,7 @@ def mark_node(runtime: Runtime, project: Project, name: str, done: bool) -> dict
     return _change(runtime, project, decide, "mark", name)
 
 
-def remove_node(runtime: Runtime, project: Project, name: str) -> dict[str, Any]:
+def remove_node(runtime: Runtime, project: Project, name: str) -> GraphReport:
     """Take a step out. NotFoundError while something comes after it."""
 
     def decide(value: Ledger, graph: Graph) -> Graph:
@@ -106,7 +132,7 @@ def _change(
     decide: Callable[[Ledger, Graph], Graph],
     op: str,
     name: str,
-) -> dict[str, Any]:
+) -> GraphReport:
     """Read, decide, check the links, keep, note: under the project's lock."""
     layout = runtime.layout
     with runtime.held((Kind.LEDGER, project.name)):

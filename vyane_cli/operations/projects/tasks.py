@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from vyane_cli.core.books import Books
@@ -10,8 +11,10 @@ from vyane_cli.core.ledger import add, find_task, put
 from vyane_cli.core.ledger_form import render_task
 from vyane_cli.core.projects import Project
 from vyane_cli.core.queue import in_order, open_links, startable, waiting_for
+from vyane_cli.core.starts import Fate
 from vyane_cli.core.taskgraph import Graph, check_links, critical, dependencies
 from vyane_cli.core.tasks import Ledger, Task, TaskStatus, check_texts
+from vyane_cli.core.values import OMIT, InJson
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.projects.claims import held_tasks
@@ -34,6 +37,40 @@ class Edit(NamedTuple):
     deadline_at: float | None = None
     no_deadline: bool = False
     order: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChange:
+    """One change of a task, as the audit has it."""
+
+    op: str
+    """`add`, `edit` or `report`."""
+    before: str | None = field(default=None, metadata={InJson: InJson(omit=True, key="from")})
+    """The status before; None when the task was added."""
+    after: str | None = field(default=None, metadata={InJson: InJson(omit=True, key="to")})
+    set: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
+    """The fields that are others, as they are stored; None when the task was added."""
+    by: str
+    at: float
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """A task with what can be said of it now."""
+
+    task: Task = field(metadata={InJson: InJson(spread=True, form=render_task)})
+    project: str
+    worker_name: str | None
+    waits_for: tuple[str, ...]
+    startable: bool
+    critical: bool
+    claimed: bool
+    stuck: Fate | None
+    """Why it is not started again by itself; None when it is."""
+    overdue: bool
+    history: tuple[TaskChange, ...] | None = field(default=None, metadata=OMIT)
+    """None where many tasks are listed."""
 
 
 def add_task(runtime: Runtime, project: Project, task: Task) -> Task:
@@ -120,7 +157,7 @@ def both(books: Books) -> tuple[Ledger, Graph]:
 
 
 def differences(before: Ledger, after: Ledger) -> list[dict[str, Any]]:
-    """One record for each task that is another: for the audit."""
+    """Return one stored record for each task that is another: for the audit."""
     known = {task.id: task for task in before.tasks}
     found: list[dict[str, Any]] = []
     for task in after.tasks:
@@ -159,19 +196,19 @@ def note(
 
 def list_tasks(
     runtime: Runtime, project: Project, *, status: str = "", line: str = ""
-) -> list[dict[str, Any]]:
-    """The tasks as `task list --json` prints them: what may start first, what is done last."""
+) -> list[TaskRow]:
+    """Return the tasks: what may start first, what is done last."""
     books = ledger.load(runtime.layout, project.name)
     rows = describe_tasks(runtime, project, books)
     return [
         row
         for row in rows
-        if (not status or row["status"] == status) and (not line or row["line"] == line)
+        if (not status or row.task.status == status) and (not line or row.task.line == line)
     ]
 
 
-def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[dict[str, Any]]:
-    """Every task with what can be said of it now."""
+def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[TaskRow]:
+    """Return every task with what can be said of it now."""
     value, graph = both(books)
     now = runtime.clock().at
     held = held_tasks(runtime, project.name)
@@ -186,30 +223,41 @@ def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[dic
         return ranks.get(task.status, 3), first, *in_order(task)
 
     return [
-        {
-            **render_task(task),
-            "project": project.name,
-            "worker_name": workers[task.worker].name if task.worker in workers else None,
-            "waits_for": list(waiting_for(value, graph, task)),
-            "startable": task.id in ready,
-            "critical": task.id in on_path,
-            "claimed": task.id in held,
-            "stuck": str(stuck[task.id].start.fate) if task.id in stuck else None,
-            "overdue": task.overdue(now),
-        }
+        TaskRow(
+            task=task,
+            project=project.name,
+            worker_name=workers[task.worker].name if task.worker in workers else None,
+            waits_for=tuple(waiting_for(value, graph, task)),
+            startable=task.id in ready,
+            critical=task.id in on_path,
+            claimed=task.id in held,
+            stuck=stuck[task.id].start.fate if task.id in stuck else None,
+            overdue=task.overdue(now),
+        )
         for task in sorted(value.tasks, key=place)
     ]
 
 
-def show_task(runtime: Runtime, project: Project, task_id: str) -> dict[str, Any]:
-    """One task with its history."""
+def show_task(runtime: Runtime, project: Project, task_id: str) -> TaskRow:
+    """Return one task with its history."""
     books = ledger.load(runtime.layout, project.name)
     task = find_task(both(books)[0], task_id)
-    (row,) = [one for one in describe_tasks(runtime, project, books) if one["id"] == task.id]
-    history = [
-        dict(line.record)
+    (row,) = [one for one in describe_tasks(runtime, project, books) if one.task.id == task.id]
+    history = tuple(
+        _change(line.record)
         for line in journal.read(runtime.layout.tasks_events(project.name))
         if line.record is not None and line.record.get("task") == task.id
-    ]
-    keep = ("op", "from", "to", "set", "by", "at", "revision")
-    return {**row, "history": [{k: one[k] for k in keep if k in one} for one in history]}
+    )
+    return replace(row, history=history)
+
+
+def _change(record: Mapping[str, Any]) -> TaskChange:
+    return TaskChange(
+        op=record["op"],
+        before=record.get("from"),
+        after=record.get("to"),
+        set=record.get("set"),
+        by=record["by"],
+        at=record["at"],
+        revision=record["revision"],
+    )

@@ -5,6 +5,7 @@ earlier step done and a later one not: each step done twice changes nothing.
 """
 
 import os
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from vyane_cli.core.attention import NeedKind, RoundSays, call_of, is_of
@@ -22,14 +23,21 @@ from vyane_cli.operations.projects.calls import call_for_late
 from vyane_cli.operations.projects.claims import held_tasks
 from vyane_cli.operations.projects.dispatch import (
     NOTHING,
+    Dispatched,
     call_for_waiting,
     dispatch,
     preview,
 )
-from vyane_cli.operations.projects.feedback import call_for_blocked, end_gaps, feed_back
+from vyane_cli.operations.projects.feedback import FedBack, call_for_blocked, end_gaps, feed_back
 from vyane_cli.operations.projects.maintenance import keep_house
 from vyane_cli.operations.projects.need_user import list_needs
-from vyane_cli.operations.projects.readings import Seen, read_project, read_schedule, with_lock
+from vyane_cli.operations.projects.readings import (
+    Reading,
+    Seen,
+    read_project,
+    read_schedule,
+    with_lock,
+)
 from vyane_cli.operations.projects.schedule import set_status, vyane_path
 from vyane_cli.operations.projects.starts import call_for_stuck
 from vyane_cli.store import journal, locks, schedules
@@ -43,6 +51,59 @@ LOOK_S = 0.05
 """For so long a round waits for the domain: a dry run or `vyane status` has it for a moment."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingDone:
+    """There was nothing to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """A and B were paused."""
+
+    paused: bool
+    """False when they were paused already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledAndPaused:
+    """The person was called, and A and B were paused."""
+
+    called_for: tuple[str, ...]
+    """Blocked tasks, and the entries in which somebody asks for the person."""
+    paused: bool
+
+
+Done = NothingDone | Dispatched | CalledAndPaused | Paused | FedBack
+"""What came of the action of a round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundFailure:
+    """Why a round could not carry out its action, or would not."""
+
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundReport:
+    """A round as `wake` prints it."""
+
+    round: str
+    project: str
+    schedule: str | None
+    cell: Cell
+    reason: str
+    action: Action
+    readings: tuple[Reading, ...]
+    dry_run: bool
+    maintenance: "dict[str, Any] | None"
+    done: Done | None
+    would: str | None
+    error: RoundFailure | None
+
+
 class Round(NamedTuple):
     """One round: where it landed, why, and what it did."""
 
@@ -53,31 +114,31 @@ class Round(NamedTuple):
     seen: Seen
     dry_run: bool = False
     maintenance: "dict[str, Any] | None" = None
-    done: "dict[str, Any] | None" = None
+    done: "Done | None" = None
     would: str = ""
     """Of a dry run that would start a worker: its task, or what happens when none can start."""
     error: VyaneError | None = None
     """Why its action could not be carried out, or would not: for the exit code."""
 
-    def rendered(self) -> dict[str, Any]:
-        """The round as `--json` prints it."""
+    def report(self) -> RoundReport:
+        """Return the round as `wake` prints it."""
         error = self.error
-        return {
-            "round": self.id,
-            "project": self.project,
-            "schedule": self.schedule,
-            "cell": str(self.verdict.cell),
-            "reason": self.verdict.reason,
-            "action": str(self.verdict.action),
-            "readings": self.seen.rendered(),
-            "dry_run": self.dry_run,
-            "maintenance": self.maintenance,
-            "done": self.done,
-            "would": self.would or None,
-            "error": {"code": error.slug, "message": error.message, "hint": error.hint}
+        return RoundReport(
+            round=self.id,
+            project=self.project,
+            schedule=self.schedule,
+            cell=self.verdict.cell,
+            reason=self.verdict.reason,
+            action=self.verdict.action,
+            readings=self.seen.readings,
+            dry_run=self.dry_run,
+            maintenance=self.maintenance,
+            done=self.done,
+            would=self.would or None,
+            error=RoundFailure(code=error.slug, message=error.message, hint=error.hint)
             if error is not None
             else None,
-        }
+        )
 
 
 def wake(runtime: "Runtime", project: Project, schedule: str, *, dry_run: bool) -> Round:
@@ -166,14 +227,14 @@ def _complete_environment(runtime: "Runtime", project: Project) -> None:
     runtime.environ = completed(runtime.environ, kept, os.path.dirname(vyane_path(runtime)))
 
 
-def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
+def _act(runtime: "Runtime", project: Project, made: Round) -> Done:
     """The action of the cell. One dispatch at most; E never pauses."""
     seen = made.seen
     if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
         end_gaps(runtime, project)
     match made.verdict.action:
         case Action.NOTHING:
-            return {}
+            return NothingDone()
         case Action.DISPATCH:
             assert seen.main is not None
             assert seen.books is not None
@@ -183,15 +244,16 @@ def _act(runtime: "Runtime", project: Project, made: Round) -> dict[str, Any]:
             waiting = came.outcome == NOTHING and not held and not stuck
             if waiting:
                 call_for_waiting(runtime, project, seen.books)
-            return {**came.rendered(), "stuck": stuck, "called": waiting}
+            return replace(came, stuck=tuple(stuck), called=waiting)
         case Action.CALL_AND_PAUSE:
             assert seen.books is not None
             called = call_for_blocked(runtime, project, seen.books)
             open_ones = list_needs(runtime, project.name)
             called += [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
-            return {"called_for": called, "paused": set_status(runtime, project.name, _PAUSED)}
+            paused = set_status(runtime, project.name, _PAUSED)
+            return CalledAndPaused(called_for=tuple(called), paused=paused)
         case Action.PAUSE:
-            return {"paused": set_status(runtime, project.name, _PAUSED)}
+            return Paused(paused=set_status(runtime, project.name, _PAUSED))
         case Action.FEED_BACK:
             return feed_back(runtime, project, made.verdict, seen)
 
@@ -217,7 +279,8 @@ def _call_about(runtime: "Runtime", project: Project, error: VyaneError) -> None
 
 def _end_calls(runtime: "Runtime", project: Project, made: Round) -> None:
     """End the entries of the project that this round shows to be without a cause."""
-    waiting = made.verdict.cell is Cell.A and bool((made.done or {}).get("called"))
+    started = isinstance(made.done, Dispatched) and bool(made.done.called)
+    waiting = made.verdict.cell is Cell.A and started
     says = RoundSays(project.name, made.verdict.cell, made.verdict.reason, waiting)
     try:
         end_calls(runtime, says=says)
@@ -237,7 +300,7 @@ def _note(runtime: "Runtime", project: Project, made: Round) -> None:
         "cell": str(made.verdict.cell),
         "reason": made.verdict.reason,
         "action": str(made.verdict.action),
-        "done": made.done,
+        "done": asdict(made.done) if made.done is not None else None,
         "error": made.error.slug if made.error is not None else None,
     }
     try:

@@ -1,7 +1,7 @@
 """Init: the state folder and a config.toml in which every key stands with its default."""
 
 import os
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.core.config import KEYS
 from vyane_cli.store import config as config_file
@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 FOLDERS = ("sessions", "processes", "current", "wake", "beat", "due", "locks")
 
 
-def initialise(runtime: "Runtime") -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initialised:
+    """The state folder, and whether it was made."""
+
+    home: str
+    created: bool
+    config: str
+
+
+def initialise(runtime: "Runtime") -> Initialised:
     """Make what is missing. A crash leaves some of it; the next run makes the rest."""
     layout = runtime.layout
     created = not os.path.isdir(layout.root)
@@ -24,7 +33,7 @@ def initialise(runtime: "Runtime") -> dict[str, Any]:
             files.make_directories(path)
     if not os.path.exists(layout.config):
         config_file.save_text(layout, default_text())
-    return {"home": layout.root, "created": created, "config": layout.config}
+    return Initialised(home=layout.root, created=created, config=layout.config)
 
 
 def default_text() -> str:

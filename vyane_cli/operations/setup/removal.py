@@ -6,7 +6,7 @@ A crash between leaves a state folder that nothing calls; the same command finis
 import os
 import shutil
 import time
-from typing import Any
+from dataclasses import dataclass
 
 from vyane_cli.errors import RefusedError, StorageError, VyaneError
 from vyane_cli.operations import hooks
@@ -22,9 +22,22 @@ SETTLE_S = 2.0
 """For so long a host may go on with the settings that it read last (measured)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uninstalled:
+    """What an uninstall took away."""
+
+    settings: tuple[str, ...]
+    """Settings files that vyane's entries were taken out of."""
+    timers: tuple[str, ...]
+    """Projects that had timers."""
+    home: str
+    purged: bool
+    """Whether the state folder was removed."""
+
+
 def remove_all(
     runtime: "Runtime", host: hooks.HostSettings, folder: str, *, purge: bool
-) -> dict[str, Any]:
+) -> Uninstalled:
     """Take vyane out of every settings file; with `purge` remove its state."""
     root = runtime.layout.root
     if purge and os.path.isdir(root):
@@ -45,7 +58,7 @@ def remove_all(
         except OSError as error:
             raise StorageError(root, error) from error
         purged = True
-    return {"settings": changed, "timers": unscheduled, "home": root, "purged": purged}
+    return Uninstalled(settings=tuple(changed), timers=tuple(unscheduled), home=root, purged=purged)
 
 
 def remove_timers(runtime: "Runtime") -> list[str]:
@@ -57,7 +70,7 @@ def remove_timers(runtime: "Runtime") -> list[str]:
     for name in registry.listdir(runtime.layout.projects):
         try:
             project = projects.load(runtime.layout, name)
-            if project is not None and schedule.remove(runtime, project)["removed"]:
+            if project is not None and schedule.remove(runtime, project).removed:
                 found.append(name)
         except VyaneError:
             continue

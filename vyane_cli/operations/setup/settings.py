@@ -1,5 +1,6 @@
 """Settings: list, get, and set one without disturbing the rest of config.toml."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import tomlkit
@@ -16,15 +17,25 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def list_settings(runtime: "Runtime") -> list[dict[str, Any]]:
-    """Every key: its value, its default, its meaning."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingReport:
+    """A key with its value, its default and its meaning."""
+
+    key: str
+    value: Any
+    default: Any
+    doc: str
+
+
+def list_settings(runtime: "Runtime") -> list[SettingReport]:
+    """Return every key."""
     return [
-        {
-            "key": key,
-            "value": masked(_value(runtime, key)) if known.secret else _value(runtime, key),
-            "default": known.default,
-            "doc": known.doc,
-        }
+        SettingReport(
+            key=key,
+            value=masked(_value(runtime, key)) if known.secret else _value(runtime, key),
+            default=known.default,
+            doc=known.doc,
+        )
         for key, known in every_key(runtime.channel_keys).items()
     ]
 

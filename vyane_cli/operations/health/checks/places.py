@@ -92,10 +92,10 @@ def conversations(subject: Subject) -> Finding:
     for name in configured(subject.runtime):
         channel = mirrors.load_channel(subject.layout, name, "default")
         for row in board_rows(subject.runtime, name, channel.board):
-            waiting += row["waiting"]
-            if row["waiting"] and row["fix"]:  # a rate limit has none
-                held.append(f"{row['session']}: {row['detail']}")
-                fix = fix or row["fix"]
+            waiting += row.waiting
+            if row.waiting and row.fix:  # a rate limit has none
+                held.append(f"{row.session}: {row.detail}")
+                fix = fix or row.fix
         for fault in channel.refused.values():
             if fault.verdict != Verdict.LATER:
                 held.append(fault.detail or fault.reason)
