@@ -19,7 +19,7 @@ from tests.store.timelines import SESSION, Desk
 from tests.unit.scripted import TEMPLATES
 from vyane_cli.core.calls import Event, HookCall, ToolCall
 from vyane_cli.core.mailbox import Head, Mailbox
-from vyane_cli.core.plans import Snapshot
+from vyane_cli.core.plans import FreshIds, Snapshot
 from vyane_cli.core.ticking import plan_tick
 from vyane_cli.core.turns import REMEMBERED, Transition
 from vyane_cli.errors import ConflictError
@@ -142,7 +142,7 @@ class Timelines(RuleBasedStateMachine):
                 head,
                 clock,
                 TEMPLATES,
-                ids=tuple(desk.runtime.new_id(clock.now_ms) for _ in range(4)),
+                ids=FreshIds(*(desk.runtime.new_id(clock.now_ms) for _ in FreshIds._fields)),
                 open_present=False if dead and head.open is not None else None,
                 observed=observed,
             )

@@ -82,5 +82,6 @@ def own_worker(runtime: "Runtime") -> Worker:
         "worker",
         spawned,
         f"{'known' if spawned else 'given'}: this command does not run in a worker's session",
+        missing=not spawned,
         hint="run it inside the child",
     )

@@ -55,8 +55,8 @@ class Ran(NamedTuple):
 
 def start_process() -> "subprocess.Popen[bytes]":
     """Start a process that does nothing but be there, for as long as we are. Ctrl-C is for us."""
-    waits = ["sh", "-c", "trap '' INT; exec cat"]
-    return subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(["cat"], stdin=pipe, stdout=nowhere, start_new_session=True)
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
