@@ -24,7 +24,7 @@ from vyane_cli.core.ids import render_ulid
 from vyane_cli.core.turns import Clock, TimelineHead, Transition
 from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.runtime import Runtime, accelerate
-from vyane_cli.store import codec, processes, reading, registry, timeline
+from vyane_cli.store import codec, files, processes, reading, timeline
 
 SIZES = (1_000, 100_000, 1_000_000)
 TOOLS = 8
@@ -167,7 +167,7 @@ def _read_all(home: str, session: str) -> None:
     runtime = Runtime(home, environ={})
     wanted = check_watch((Mode.HISTORY,))
     next(watch(runtime, session, wanted))
-    registry.listdir(home)
+    files.listdir(home)
     before = _peak_kib(anew=True)
     for _ in watch(runtime, session, wanted):
         pass

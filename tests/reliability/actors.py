@@ -15,7 +15,7 @@ from vyane_cli.api import Vyane
 from vyane_cli.errors import DurabilityUnknownError, LockTimeoutError, VyaneError
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import inbox, journal, registry
+from vyane_cli.store import files, inbox, journal
 from vyane_cli.store.locks import Deadline
 
 WAIT_S = 30.0
@@ -192,9 +192,9 @@ class Stage:
     def stored(self) -> list[tuple[str, str]]:
         """(id, text) of every message: the archive's, then those of the inbox, once each."""
         layout = self.world.layout
-        paths = [layout.archive(month) for month in registry.listdir(layout("messages", "archive"))]
+        paths = [layout.archive(month) for month in files.listdir(layout("messages", "archive"))]
         inboxes = [
-            layout("messages", "inbox", n) for n in registry.listdir(layout("messages", "inbox"))
+            layout("messages", "inbox", n) for n in files.listdir(layout("messages", "inbox"))
         ]
         found: dict[str, str] = {}
         seen: list[tuple[str, str]] = []

@@ -20,6 +20,7 @@ from vyane_cli.store import (
     codec,
     config,
     document,
+    files,
     inbox,
     journal,
     quarantine,
@@ -155,7 +156,7 @@ Load = Callable[[acts.Lab], object]
 def loaders(lab: acts.Lab) -> dict[str, tuple[str, Load]]:
     """Each kind of document: an example of it, and who reads it."""
     layout, one = lab.world.layout, lab.one
-    keys = registry.listdir(layout("messages", "keys"))
+    keys = files.listdir(layout("messages", "keys"))
     cursor = timeline.read_head(layout.timeline(one.logical))
     assert cursor is not None
     return {

@@ -26,7 +26,7 @@ from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_t
 from vyane_cli.operations.timelines.watch import check_watch, watch
 from vyane_cli.render.machine import plain
 from vyane_cli.runtime import Runtime
-from vyane_cli.store import files, processes, registry, spool, timeline
+from vyane_cli.store import files, processes, spool, timeline
 
 
 @pytest.fixture
@@ -475,4 +475,4 @@ def test_a_delete_is_refused_while_a_turn_of_a_live_process_is_open(desk) -> Non
     with pytest.raises(InvalidInputError):
         delete_timeline(desk.runtime, SESSION, yes=False)
 
-    assert registry.listdir(os.path.dirname(desk.path)) == ["events.jsonl"]
+    assert files.listdir(os.path.dirname(desk.path)) == ["events.jsonl"]

@@ -9,7 +9,7 @@ from vyane_cli.core.mailbox import Entry, brought, fold, render_entry
 from vyane_cli.core.messages import Message, body_of
 from vyane_cli.core.values import InJson
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
-from vyane_cli.store import inbox, journal, launches, registry
+from vyane_cli.store import files, inbox, journal, launches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def message_files(runtime: "Runtime") -> list[str]:
     layout = runtime.layout
     boxes = [
         layout("messages", "inbox", name)
-        for name in registry.listdir(layout("messages", "inbox"))
+        for name in files.listdir(layout("messages", "inbox"))
         if name.endswith(".jsonl") and not name.startswith(".")
     ]
-    months = reversed(registry.listdir(layout("messages", "archive")))
+    months = reversed(files.listdir(layout("messages", "archive")))
     return [*boxes, *(layout.archive(month) for month in months)]

@@ -22,7 +22,7 @@ from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_tran
 from vyane_cli.errors import InvalidInputError, VyaneError
 from vyane_cli.operations.attempts import record_start
 from vyane_cli.operations.starting import start_launcher
-from vyane_cli.store import launches, processes, registry
+from vyane_cli.store import files, launches, processes, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def resume_waiting(runtime: "Runtime", clock: "Clock") -> tuple[str, ...]:
     if allowed(runtime) is Allow.NEVER:
         return ()
     found = []
-    for worker in registry.listdir(runtime.layout("due")):
+    for worker in files.listdir(runtime.layout("due")):
         try:
             if resume_for_mail(runtime, worker, clock):
                 found.append(worker)

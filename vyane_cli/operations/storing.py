@@ -13,7 +13,7 @@ from vyane_cli.errors import DurabilityUnknownError, VyaneError
 from vyane_cli.operations.diagnose import append_fact
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.nudge import publish, reach
-from vyane_cli.store import files, inbox, journal, markers, registry
+from vyane_cli.store import files, inbox, journal, markers
 from vyane_cli.store.locks import Kind as LockKind
 
 TYPE_CHECKING = False
@@ -203,6 +203,5 @@ def is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
             return True
     folder = runtime.layout("messages", "archive")
     return any(
-        journal.has_record(runtime.layout.archive(month), needle)
-        for month in registry.listdir(folder)
+        journal.has_record(runtime.layout.archive(month), needle) for month in files.listdir(folder)
     )

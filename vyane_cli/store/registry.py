@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-listdir = files.listdir
-
 _LAST_READ: dict[str, tuple[object, dict[str, Any], dict[str, Worker]]] = {}
 """What each registry held when this process read it last: values, never changed in place."""
 

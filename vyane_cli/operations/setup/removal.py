@@ -12,7 +12,7 @@ from vyane_cli.errors import RefusedError, StorageError, VyaneError
 from vyane_cli.operations import hooks
 from vyane_cli.operations.projects import schedule
 from vyane_cli.operations.strangers import SIGNS, strangers
-from vyane_cli.store import projects, registry
+from vyane_cli.store import files, projects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def remove_timers(runtime: "Runtime") -> list[str]:
     One that cannot be told is left: its rounds find no vyane, and do nothing.
     """
     found = []
-    for name in registry.listdir(runtime.layout.projects):
+    for name in files.listdir(runtime.layout.projects):
         try:
             project = projects.load(runtime.layout, name)
             if project is not None and schedule.remove(runtime, project).removed:

@@ -22,7 +22,7 @@ from vyane_cli.operations.liveness import look
 from vyane_cli.operations.membership import has_not_started
 from vyane_cli.operations.telling import keep, tell, tell_left
 from vyane_cli.operations.upkeep.sweep import Sweep
-from vyane_cli.store import inbox, journal, locks, registry
+from vyane_cli.store import files, inbox, journal, locks, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def all_boxes(runtime: "Runtime") -> list[Box]:
     """Every inbox there is, in name order."""
     folder = runtime.layout("messages", "inbox")
     found = []
-    for name in registry.listdir(folder):
+    for name in files.listdir(folder):
         stem, dot, end = name.rpartition(".")
         if not dot or end != "jsonl" or name.startswith("."):
             continue

@@ -120,7 +120,7 @@ def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int
 def forget_keys(sweep: Sweep) -> int:
     """Idempotency keys that are past their time go."""
     count = 0
-    for name in registry.listdir(sweep.layout("messages", "keys")):
+    for name in files.listdir(sweep.layout("messages", "keys")):
         digest, _, end = name.rpartition(".")
         if end == "json" and is_safe_id(digest):
             count += sweep.guarded(sweep.layout.key(digest), _forget_key, digest)
@@ -142,7 +142,7 @@ def _forget_key(sweep: Sweep, digest: str) -> int:
 def forget_cancels(sweep: Sweep) -> int:
     """Cancels that are settled go when they are as old as ended workers that do."""
     count = 0
-    for name in registry.listdir(sweep.layout("queue", "cancels")):
+    for name in files.listdir(sweep.layout("queue", "cancels")):
         operation, _, end = name.rpartition(".")
         if end == "json" and is_safe_id(operation):
             count += sweep.guarded(sweep.layout.cancel(operation), _forget_cancel, operation)

@@ -14,7 +14,7 @@ from vyane_cli.core.mailbox import Mailbox
 from vyane_cli.core.messages import LAUNCHED
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.upkeep.sweep import Sweep
-from vyane_cli.store import inbox, markers, registry
+from vyane_cli.store import files, inbox, markers, registry
 from vyane_cli.store.locks import Kind
 
 AGE_S = 3_600.0
@@ -37,9 +37,9 @@ def _files_of_workers(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Files that belong to one worker, with its id; inboxes last, their documents before them."""
     layout = sweep.layout
     for folder in ("logs", "launches", "current", "due"):
-        for name in registry.listdir(layout(folder)):
+        for name in files.listdir(layout(folder)):
             yield layout(folder, name), name.partition(".")[0]
-    for name in registry.listdir(layout("logical-sessions")):
+    for name in files.listdir(layout("logical-sessions")):
         session, _, end = name.rpartition(".")
         if end == "json" and is_safe_id(session) and not os.path.exists(layout.timeline(session)):
             try:
@@ -49,7 +49,7 @@ def _files_of_workers(sweep: Sweep) -> Iterator[tuple[str, str]]:
             if known is not None and known.worker:
                 yield layout.logical_session(session), known.worker
     for folder in ("outbox", "inbox"):
-        for name in registry.listdir(layout("messages", folder)):
+        for name in files.listdir(layout("messages", folder)):
             kind, _, rest = name.partition("-")
             worker = rest.removesuffix(".jsonl")
             if kind == "worker" and worker != rest and is_safe_id(worker):
@@ -83,7 +83,7 @@ def remove_blobs(sweep: Sweep) -> int:
     """Long texts that no message names any more: never sent, or deleted with its session."""
     digests = [
         name.removesuffix(".txt")
-        for name in registry.listdir(sweep.layout("messages", "blobs"))
+        for name in files.listdir(sweep.layout("messages", "blobs"))
         if name.endswith(".txt") and not name.startswith(".")
     ]
     old = {digest for digest in digests if _is_old(sweep, sweep.layout.blob(digest))}

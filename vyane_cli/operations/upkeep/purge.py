@@ -19,7 +19,7 @@ from vyane_cli.operations.timelines.select import find_timeline
 from vyane_cli.operations.upkeep.expire import all_boxes
 from vyane_cli.operations.upkeep.gc import archive_settled
 from vyane_cli.operations.upkeep.sweep import Sweep
-from vyane_cli.store import archive, files, inbox, journal, registry
+from vyane_cli.store import archive, files, inbox, journal
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -81,10 +81,10 @@ def _files(runtime: "Runtime") -> list[tuple[Kind, str, str]]:
     layout = runtime.layout
     found = [
         (Kind.ARCHIVE, "", layout.archive(month))
-        for month in registry.listdir(layout("messages", "archive"))
+        for month in files.listdir(layout("messages", "archive"))
     ]
     folder = layout("messages", "outbox")
-    for name in registry.listdir(folder):
+    for name in files.listdir(folder):
         stem, _, end = name.rpartition(".")
         if end == "jsonl" and stem.startswith("worker-"):
             sender = stem.removeprefix("worker-")

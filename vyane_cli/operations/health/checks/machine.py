@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from vyane_cli.core.mailbox import brought
 from vyane_cli.operations.health.checks.subject import Finding, Subject, some
-from vyane_cli.store import journal, processes, registry
+from vyane_cli.store import files, journal, processes
 
 PATIENCE_S = 1.0
 """A lock that the same process holds for so long is worth a word."""
@@ -54,7 +54,7 @@ def locks(subject: Subject) -> Finding:
 def holders(folder: str) -> list[Holder]:
     """Who holds which lock, by the kernel's own list; no lock is touched."""
     inodes = {}
-    for name in registry.listdir(folder):
+    for name in files.listdir(folder):
         try:
             inodes[os.stat(os.path.join(folder, name)).st_ino] = name
         except OSError:
@@ -92,7 +92,7 @@ def _probe(folder: str) -> list[Holder]:
     except ImportError:
         return []
     found = []
-    for name in registry.listdir(folder):
+    for name in files.listdir(folder):
         try:
             fd = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -133,11 +133,11 @@ def _records(subject: Subject) -> list[tuple[str, float]]:
     layout = subject.layout
     paths = [
         layout("messages", "inbox", name)
-        for name in registry.listdir(layout("messages", "inbox"))
+        for name in files.listdir(layout("messages", "inbox"))
         if name.endswith(".jsonl")
     ]
     paths += [
-        layout("timelines", name, "events.jsonl") for name in registry.listdir(layout("timelines"))
+        layout("timelines", name, "events.jsonl") for name in files.listdir(layout("timelines"))
     ]
     found = []
     for path in paths:

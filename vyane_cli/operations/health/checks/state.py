@@ -150,13 +150,13 @@ class Flaw(NamedTuple):
 def journals(layout: Layout) -> Iterator[str]:
     """Every append-only file of lines, timelines aside."""
     for folder in ("inbox", "outbox"):
-        for name in registry.listdir(layout("messages", folder)):
+        for name in files.listdir(layout("messages", folder)):
             if name.endswith(".jsonl") and not name.startswith("."):
                 yield layout("messages", folder, name)
-    for month in registry.listdir(layout("messages", "archive")):
+    for month in files.listdir(layout("messages", "archive")):
         yield layout.archive(month)
     yield layout.need_user
-    for name in registry.listdir(layout("projects")):
+    for name in files.listdir(layout("projects")):
         if is_safe_id(name):
             yield layout.tasks_events(name)
             yield layout.deliveries(name)
@@ -166,7 +166,7 @@ def journals(layout: Layout) -> Iterator[str]:
 
 def timelines(layout: Layout) -> Iterator[tuple[str, str]]:
     """Each timeline: its logical session and its file."""
-    for session in registry.listdir(layout("timelines")):
+    for session in files.listdir(layout("timelines")):
         path = layout("timelines", session, "events.jsonl")
         if os.path.exists(path):
             yield session, path
@@ -269,13 +269,11 @@ def _documents(layout: Layout) -> Iterator[str]:
     yield layout.installed
     folders = [layout("sessions"), layout("logical-sessions"), layout("messages", "keys")]
     folders += [layout("launches"), layout("queue", "cancels"), layout("queue", "untold")]
-    folders += [
-        layout("timelines", one, "cursors") for one in registry.listdir(layout("timelines"))
-    ]
+    folders += [layout("timelines", one, "cursors") for one in files.listdir(layout("timelines"))]
     folders += [
         layout("mirror", channel, account)
-        for channel in registry.listdir(layout("mirror"))
-        for account in registry.listdir(layout("mirror", channel))
+        for channel in files.listdir(layout("mirror"))
+        for account in files.listdir(layout("mirror", channel))
     ]
     for folder in folders:
         for name in files.json_names(folder):
@@ -286,7 +284,7 @@ def books(subject: Subject) -> Finding:
     """The files of each project can be read, and keep the ledger's rules."""
     layout = subject.layout
     wrong, count = [], 0
-    for name in registry.listdir(layout("projects")):
+    for name in files.listdir(layout("projects")):
         if not is_safe_id(name):
             continue
         count += 1
@@ -398,7 +396,7 @@ def _stamp(line: str) -> float | None:
 def spool(subject: Subject) -> Finding:
     """No hook call waits to be committed."""
     waiting: list[str] = []
-    for session in registry.listdir(subject.layout("timelines")):
+    for session in files.listdir(subject.layout("timelines")):
         folder = subject.layout("timelines", session, "spool")
         if calls := files.json_names(folder):
             waiting.append(f"{session} ({len(calls)})")
