@@ -26,6 +26,7 @@ venv: .venv/.project  ## .venv with the pinned requirements and vyane, installed
 demo: venv  ## simulated sessions talk to each other, on a temporary home
 	@$(BIN)/vyane demo $(ARGS)
 
+test: export PYTHONDONTWRITEBYTECODE :=  # where it is set, each worker compiles every test again
 test: venv  ## everything that needs no real client
 	$(BIN)/pytest -q -n 2 tests $(ARGS)
 

@@ -2,14 +2,21 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.simulated import Host, machine, memory
+
 # A deadline measures the machine, not the code; the other health checks stay on.
 settings.register_profile("ci", deadline=None)
 settings.load_profile("ci")
+
+# `tmp_path` is in memory too: thousands of flushes wait for a disk otherwise.
+if folder_in_memory := memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder_in_memory)
 
 # A shell starts its background jobs with Ctrl-C ignored, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -55,3 +62,18 @@ def own_environment(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("VYANE_HOME", str(folder / "vyane"))  # absent: what makes it is under test
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
+@pytest.fixture
+def host() -> Iterator[Callable[..., Host]]:
+    """A maker of sessions on one state root."""
+    with machine() as make:
+        yield make
+
+
+@pytest.fixture
+def one(host: Callable[..., Host]) -> Host:
+    """A session that is called `project`."""
+    made = host()
+    made.start()
+    return made

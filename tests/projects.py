@@ -41,7 +41,12 @@ from vyane_cli.store import (
 )
 
 NAME = "p"
-RUNTIME = '\n[wake]\nruntime = "sh"\n[runtimes.sh]\nspawn = ["sh", "-c", "exit 0"]\n'
+RUNTIME = """
+[wake]
+runtime = "sh"
+[runtimes.sh]
+spawn = ["sh", "-c", "exit 0"]
+"""
 
 
 @dataclass

@@ -295,6 +295,25 @@ def hook_findings(package: Path) -> list[str]:
     ]
 
 
+def imports_of_tests(folder: Path) -> list[str]:
+    """The imports of a test module by another module."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [
+                f"{path.relative_to(folder)}:{node.lineno}: {name}"
+                for name in names
+                if any(part.startswith("test_") for part in name.split(".")[:-1])
+                or (name.startswith("tests.") and name.split(".")[-1].startswith("test_"))
+            ]
+    return found
+
+
 # --- the project -------------------------------------------------------------------------
 
 
@@ -341,6 +360,11 @@ def test_a_turn_begins_and_ends_in_one_place() -> None:
 
 def test_no_channel_is_called_by_its_name_outside_of_its_adapter() -> None:
     assert not (found := channel_findings(PACKAGE)), "\n".join(found)
+
+
+def test_no_test_module_imports_another() -> None:
+    """Fixtures are in a `conftest.py`, and what several tests call is in a plain module."""
+    assert imports_of_tests(Path(__file__).parent) == []
 
 
 def test_a_module_is_named_after_its_idea() -> None:
@@ -544,6 +568,22 @@ def test_a_channel_that_is_called_by_its_name_is_found(tmp_path) -> None:
     (found,) = channel_findings(package_of(tmp_path, **{"operations/send.py": text}))
 
     assert found.startswith("pkg/operations/send.py:1: ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tests.cli.test_send import run",
+        "from tests.cli import test_children",
+        "import tests.cli.test_send",
+        "def later():\n    from tests.cli.test_send import run",
+    ],
+)
+def test_an_import_of_a_test_module_is_found(line, tmp_path) -> None:
+    (tmp_path / "test_other.py").write_text(f"from tests.workers import grow\n{line}\n")
+
+    (finding,) = imports_of_tests(tmp_path)
+    assert finding.startswith("test_other.py:")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
-from tests.simulated import stopped_holder, vyane
+from tests.simulated import files_of, stopped_holder, vyane
 from vyane_cli.operations.conversations.bindings import touch
 from vyane_cli.operations.conversations.bindings_sweep import sweep
 from vyane_cli.store.locks import Kind
@@ -18,7 +17,7 @@ FILE = ("--channel", "file")
 
 
 @pytest.fixture
-def channel(one):  # noqa: F811
+def channel(one):
     """The `file` channel, set up, with one thread in it."""
     Path(one.home, "config.toml").write_text('[channels.file]\nsessions = "bound"\n')
     Path(one.home, "threads").mkdir()
@@ -26,7 +25,7 @@ def channel(one):  # noqa: F811
     return one
 
 
-def bind(run, *words: str) -> dict:  # noqa: F811
+def bind(run, *words: str) -> dict:
     code, out, err = run("--json", "bind", "project", *FILE, "--conversation", "notes", *words)
     assert code == 0, err
     return json.loads(out)
@@ -36,7 +35,7 @@ def slug(err: str) -> str:
     return json.loads(err)["error"]["code"]
 
 
-def test_a_binding_is_listed_resolved_touched_and_ended(channel, run):  # noqa: F811
+def test_a_binding_is_listed_resolved_touched_and_ended(channel, run):
     bound = bind(run, "--ttl", "60s", "--metadata", '{"label": "x"}')
     listed = json.loads(run("--json", "bindings", "list", "--session", channel.logical)[1])
     resolved = json.loads(run("--json", "bindings", "resolve", *FILE, "--conversation",
@@ -66,7 +65,7 @@ def test_a_binding_is_listed_resolved_touched_and_ended(channel, run):  # noqa: 
         (("--idle", "0"), ""),
     ],
 )
-def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run):  # noqa: F811
+def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run):
     code, out, _ = run("bind", "project", *FILE, "--conversation", "notes", *words)
 
     ends = [line for line in out.splitlines() if line.startswith("ends ")]
@@ -75,7 +74,7 @@ def test_a_person_reads_which_end_activity_puts_off(words, said, channel, run): 
 
 
 @pytest.mark.parametrize("pushed", [False, True])
-def test_words_that_were_read_reach_the_session_though_its_binding_ends(channel, run, pushed):  # noqa: F811
+def test_words_that_were_read_reach_the_session_though_its_binding_ends(channel, run, pushed):
     """They were said in its place; its inbox was locked when they were read."""
     author = pwd.getpwuid(os.getuid()).pw_name
     with Path(channel.home, "config.toml").open("a") as file:
@@ -97,7 +96,7 @@ def test_words_that_were_read_reach_the_session_though_its_binding_ends(channel,
     assert json.loads(run("--json", "bindings", "list", "--all")[1])[0]["status"] == "ended"
 
 
-def test_people_are_told_that_a_place_is_another_sessions_by_now(host, channel, run):  # noqa: F811
+def test_people_are_told_that_a_place_is_another_sessions_by_now(host, channel, run):
     """Once, before anything that it says: they would go on writing to the one before."""
     other = host(cwd="/tmp/other")
     other.start()
@@ -117,7 +116,7 @@ def test_people_are_told_that_a_place_is_another_sessions_by_now(host, channel, 
 
 
 @pytest.mark.parametrize("words, kept", [((), True), (("--ttl", "2h"), False)])
-def test_binding_again_keeps_the_end_that_was_set(words, kept, channel, run):  # noqa: F811
+def test_binding_again_keeps_the_end_that_was_set(words, kept, channel, run):
     """As it keeps the windows; another end takes its place."""
     end = channel.world.clock().at + 500
     first = bind(run, "--expires-at", str(end))
@@ -135,7 +134,7 @@ def test_binding_again_keeps_the_end_that_was_set(words, kept, channel, run):  #
         (("--idle", "0"), []),
     ],
 )
-def test_the_first_words_of_a_place_say_when_it_ends(words, said, channel, run):  # noqa: F811
+def test_the_first_words_of_a_place_say_when_it_ends(words, said, channel, run):
     assert run("bind", "project", *FILE, *words)[0] == 0
 
     (thread,) = Path(channel.home, "threads").glob("*.vs-*.md")
@@ -144,7 +143,7 @@ def test_the_first_words_of_a_place_say_when_it_ends(words, said, channel, run):
     assert all(part in line for part, line in zip(said, lines, strict=True))
 
 
-def test_a_message_to_a_channel_says_what_shows_it(channel, run):  # noqa: F811
+def test_a_message_to_a_channel_says_what_shows_it(channel, run):
     code, out, _ = run("send", "channel:file", "hi")
 
     assert code == 0
@@ -160,7 +159,7 @@ def test_a_message_to_a_channel_says_what_shows_it(channel, run):  # noqa: F811
         ("discord", "[channels.discord]"),
     ],
 )
-def test_a_message_to_a_channel_that_is_not_set_up_is_refused(channel, run, name, hint):  # noqa: F811
+def test_a_message_to_a_channel_that_is_not_set_up_is_refused(channel, run, name, hint):
     code, out, error = run("send", f"channel:{name}", "hi")
 
     assert (code, out) == (3, "")
@@ -169,21 +168,21 @@ def test_a_message_to_a_channel_that_is_not_set_up_is_refused(channel, run, name
     assert not list(Path(channel.home, "messages").rglob("channel-*"))
 
 
-def test_what_a_channel_got_is_listed_though_it_is_not_set_up_any_more(channel, run):  # noqa: F811
+def test_what_a_channel_got_is_listed_though_it_is_not_set_up_any_more(channel, run):
     run("send", "channel:file", "hi")
     Path(channel.home, "config.toml").write_text("")
 
     assert "hi" in run("inbox", "channel:file")[1]
 
 
-def test_a_list_takes_the_whole_key_and_no_beginning_of_it(channel, run):  # noqa: F811
+def test_a_list_takes_the_whole_key_and_no_beginning_of_it(channel, run):
     bind(run)
 
     assert run("--json", "bindings", "list", "--session", channel.logical[:8])[:2] == (3, "")
     assert len(json.loads(run("--json", "bindings", "list", "--session", "project")[1])) == 1
 
 
-def test_two_bindings_of_a_session_are_both_listed_and_both_ended(channel, run):  # noqa: F811
+def test_two_bindings_of_a_session_are_both_listed_and_both_ended(channel, run):
     Path(channel.home, "threads", "more.md").write_text("")
     bind(run)
     bind(run, "--conversation", "more")
@@ -193,7 +192,7 @@ def test_two_bindings_of_a_session_are_both_listed_and_both_ended(channel, run):
     assert json.loads(run("--json", "unbind", "--session", "project", "--reason", "x")[1]) == []
 
 
-def test_an_expired_binding_is_no_binding(channel, run):  # noqa: F811
+def test_an_expired_binding_is_no_binding(channel, run):
     bind(run, "--ttl", "0")
 
     code, out, _ = run("--json", "bindings", "resolve", *FILE, "--conversation", "notes")
@@ -204,7 +203,7 @@ def test_an_expired_binding_is_no_binding(channel, run):  # noqa: F811
     )  # fmt: skip
 
 
-def test_a_route_names_its_binding_and_its_reason(channel, run):  # noqa: F811
+def test_a_route_names_its_binding_and_its_reason(channel, run):
     bind(run)
     found = json.loads(run("--json", "route", "project", *FILE, "--requester", "folder")[1])
     ref = '{"channel": "File", "accountId": "DEFAULT", "conversationId": " notes "}'
@@ -238,7 +237,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("words, code, name", REFUSED)
 def test_what_cannot_be_is_refused_by_name_and_nothing_is_written(
-    words, code, name, channel, run  # noqa: F811
+    words, code, name, channel, run
 ):  # fmt: skip
     before = files_of(channel.home)
     found, _, err = run("--json", *words)
@@ -247,7 +246,7 @@ def test_what_cannot_be_is_refused_by_name_and_nothing_is_written(
     assert files_of(channel.home) == before
 
 
-def test_a_child_placement_is_the_same_conversation_when_it_is_asked_for_twice(channel, run):  # noqa: F811
+def test_a_child_placement_is_the_same_conversation_when_it_is_asked_for_twice(channel, run):
     first = json.loads(run("--json", "bind", "project", *FILE)[1])
     again = json.loads(run("--json", "bind", "project", *FILE)[1])
 
@@ -257,14 +256,14 @@ def test_a_child_placement_is_the_same_conversation_when_it_is_asked_for_twice(c
 
 
 @pytest.mark.parametrize("where", ["../../etc/passwd", "nowhere"])
-def test_a_conversation_that_is_not_there_is_not_bound(where, channel, run):  # noqa: F811
+def test_a_conversation_that_is_not_there_is_not_bound(where, channel, run):
     code, _, err = run("--json", "bind", "project", *FILE, "--conversation", where)
 
     assert (code, slug(err)) == (5, "create_failed")
     assert json.loads(run("--json", "bindings", "list", "--all")[1]) == []
 
 
-def test_a_channel_that_is_not_set_up_can_do_nothing(channel, run):  # noqa: F811
+def test_a_channel_that_is_not_set_up_can_do_nothing(channel, run):
     there = json.loads(run("--json", "bindings", "channel", "file")[1])
     other = json.loads(run("--json", "bindings", "channel", "file", "--account", "work")[1])
 
@@ -275,7 +274,7 @@ def test_a_channel_that_is_not_set_up_can_do_nothing(channel, run):  # noqa: F81
     }  # fmt: skip
 
 
-def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):  # noqa: F811
+def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):
     bound = bind(run, "--idle", "1s")
     world = channel.world
     world.pass_s(3600)
@@ -289,7 +288,7 @@ def test_a_sweep_ends_what_has_expired_and_keeps_what_was_touched(channel, run):
     assert ended.ended[0].end_reason == "idle-expired"
 
 
-def test_a_damaged_session_costs_no_binding_and_holds_up_no_other(channel, run):  # noqa: F811
+def test_a_damaged_session_costs_no_binding_and_holds_up_no_other(channel, run):
     Path(channel.home, "threads", "more.md").write_text("")
     bind(run, "--idle", "1s")
     run("workers", "register", "bob", "--pid", "1")
@@ -309,7 +308,7 @@ def test_a_damaged_session_costs_no_binding_and_holds_up_no_other(channel, run):
     assert [each.conversation.id for each in mended.ended] == ["notes"]
 
 
-def test_a_binding_of_a_session_that_is_on_no_record_ends(channel, run):  # noqa: F811
+def test_a_binding_of_a_session_that_is_on_no_record_ends(channel, run):
     bind(run)
     world = channel.world
     Path(world.layout.logical_session(channel.logical)).unlink()
@@ -318,7 +317,7 @@ def test_a_binding_of_a_session_that_is_on_no_record_ends(channel, run):  # noqa
     assert [each.end_reason for each in swept.ended] == ["no-session"]
 
 
-def test_a_sweep_that_probes_ends_what_is_gone_and_notes_what_is_locked(channel, run):  # noqa: F811
+def test_a_sweep_that_probes_ends_what_is_gone_and_notes_what_is_locked(channel, run):
     Path(channel.home, "threads", "more.md").write_text("")
     bind(run)
     bind(run, "--conversation", "more")
@@ -343,7 +342,7 @@ def test_a_sweep_that_probes_ends_what_is_gone_and_notes_what_is_locked(channel,
         ('[channels.file]\nrecreate = "yes"', "true or false"),
     ],
 )
-def test_a_wrong_setting_of_a_channel_is_named(table, names, one, run):  # noqa: F811
+def test_a_wrong_setting_of_a_channel_is_named(table, names, one, run):
     Path(one.home, "config.toml").write_text(table + "\n")
     code, _, err = run("mirror", "push")
 
@@ -351,7 +350,7 @@ def test_a_wrong_setting_of_a_channel_is_named(table, names, one, run):  # noqa:
     assert names in err
 
 
-def test_a_setting_of_a_channel_is_set_by_its_name(one, run):  # noqa: F811
+def test_a_setting_of_a_channel_is_set_by_its_name(one, run):
     assert run("config", "set", "channels.file.allow_users", "ann,bob")[0] == 0
     assert run("config", "set", "channels.file.recreate", "true")[0] == 0
 
@@ -362,21 +361,21 @@ def test_a_setting_of_a_channel_is_set_by_its_name(one, run):  # noqa: F811
     }  # fmt: skip
 
 
-def test_hooks_take_no_notice_of_channels(one):  # noqa: F811
+def test_hooks_take_no_notice_of_channels(one):
     Path(one.home, "config.toml").write_text("[channels.nothing]\nx = 1\n")
 
     assert one.hook("UserPromptSubmit").status == 0
     assert not Path(one.home, "log", "hook.log").exists()
 
 
-def test_without_a_channel_the_mirror_says_how_to_set_one_up(one, run):  # noqa: F811
+def test_without_a_channel_the_mirror_says_how_to_set_one_up(one, run):
     code, out, _ = run("mirror", "push")
 
     assert code == 0
     assert "vyane config set channels.file.allow_users" in out
 
 
-def test_of_two_channels_one_that_cannot_be_opened_holds_up_no_other(one, run):  # noqa: F811
+def test_of_two_channels_one_that_cannot_be_opened_holds_up_no_other(one, run):
     Path(one.home, "config.toml").write_text('[channels.file]\n[channels.discord]\nforum = "x"\n')
     code, out, _ = run("--json", "mirror", "push")
     states = {each["channel"]: each["state"] for each in json.loads(out)}
@@ -387,7 +386,7 @@ def test_of_two_channels_one_that_cannot_be_opened_holds_up_no_other(one, run): 
     assert run("mirror", "push")[1].count("cannot be opened") == 1
 
 
-def test_two_pushes_at_once_show_everything_once(one):  # noqa: F811
+def test_two_pushes_at_once_show_everything_once(one):
     import threading
 
     Path(one.home, "config.toml").write_text("[channels.file]\n")
@@ -406,7 +405,7 @@ def test_two_pushes_at_once_show_everything_once(one):  # noqa: F811
     assert text.index("turn 0") < text.index("turn 1") < text.index("turn 2")
 
 
-def test_a_binding_of_a_damaged_session_can_be_ended(channel, run):  # noqa: F811
+def test_a_binding_of_a_damaged_session_can_be_ended(channel, run):
     bound = bind(run)
     Path(channel.world.layout.logical_session(channel.logical)).write_text("{")
     code, out, err = run("--json", "unbind", "--id", bound["binding_id"], "--reason", "x")

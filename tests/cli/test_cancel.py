@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
-from tests.simulated import vyane
-from tests.store.test_cancel import grow
+from tests.simulated import files_of, vyane
+from tests.workers import grow
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import registry
@@ -15,12 +14,12 @@ from vyane_cli.store import registry
 PERSON = ("--from-kind", "human")
 
 
-def cancel(run, *words: str) -> tuple[int, dict]:  # noqa: F811
+def cancel(run, *words: str) -> tuple[int, dict]:
     code, out, _ = run("--json", "cancel", *words, *PERSON)
     return code, json.loads(out)
 
 
-def test_a_cancelled_tree_is_printed_with_an_outcome_for_each(one, run):  # noqa: F811
+def test_a_cancelled_tree_is_printed_with_an_outcome_for_each(one, run):
     """Exit 0 when all are known; doctor and the timelines' check find nothing wrong with it."""
     ids = grow(one.world, 5, (2,))
     code, done = cancel(run, ids[0], "--reason", "wrong branch")
@@ -39,7 +38,7 @@ def test_a_cancelled_tree_is_printed_with_an_outcome_for_each(one, run):  # noqa
     assert [row for row in found if "cancels" in row["detail"] and not row["ok"]] == []
 
 
-def test_a_busy_session_is_unknown_until_its_turn_is_ended_by_the_tick(one, run):  # noqa: F811
+def test_a_busy_session_is_unknown_until_its_turn_is_ended_by_the_tick(one, run):
     """Exit 5 at first; its next tool does not run; the same command then knows."""
     one.prompt()
     code, first = cancel(run, "project", "--wait", "0.1s")
@@ -58,7 +57,7 @@ def test_a_busy_session_is_unknown_until_its_turn_is_ended_by_the_tick(one, run)
     assert run("timeline", "verify", "project")[0] == 0
 
 
-def test_without_propagation_the_children_go_on(one, run):  # noqa: F811
+def test_without_propagation_the_children_go_on(one, run):
     """One worker alone."""
     ids = grow(one.world, 4)
     _, done = cancel(run, ids[0], "--no-propagate")
@@ -67,7 +66,7 @@ def test_without_propagation_the_children_go_on(one, run):  # noqa: F811
     assert one.world.inbox(ids[1]).mailbox.entries == ()
 
 
-def test_a_parent_may_cancel_its_child_and_nobody_elses(one, run):  # noqa: F811
+def test_a_parent_may_cancel_its_child_and_nobody_elses(one, run):
     """Exit 5 and a Diagnostic for the other; `ambiguous` names the candidates."""
     ids = grow(one.world, 5)
     as_child = {"VYANE_WORKER": ids[1]}
@@ -90,7 +89,7 @@ def test_a_parent_may_cancel_its_child_and_nobody_elses(one, run):  # noqa: F811
         (("project", "--wait", "2h"), 2),
     ],
 )
-def test_a_bad_cancel_stores_nothing(one, run, words, code):  # noqa: F811
+def test_a_bad_cancel_stores_nothing(one, run, words, code):
     """Everything is checked before anything is written."""
     before = files_of(one.home)
 
@@ -98,7 +97,7 @@ def test_a_bad_cancel_stores_nothing(one, run, words, code):  # noqa: F811
     assert files_of(one.home) == before
 
 
-def test_a_worker_that_has_ended_cannot_be_cancelled(one, run):  # noqa: F811
+def test_a_worker_that_has_ended_cannot_be_cancelled(one, run):
     """Exit 4; its children can, each by itself."""
     ids = grow(one.world, 2)
     book = registry.Registry(one.world.layout)
@@ -109,7 +108,7 @@ def test_a_worker_that_has_ended_cannot_be_cancelled(one, run):  # noqa: F811
     assert cancel(run, ids[1])[0] == 0
 
 
-def test_a_cancelled_session_that_a_person_opens_again_is_a_worker_as_before(one, run):  # noqa: F811
+def test_a_cancelled_session_that_a_person_opens_again_is_a_worker_as_before(one, run):
     """It was closed, so it is `gone`; back again it is listed, and may be taken over."""
     one.call("SessionEnd", reason="prompt_input_exit")
     assert cancel(run, "project")[1]["outcomes"] == {one.worker: "gone"}
@@ -121,7 +120,7 @@ def test_a_cancelled_session_that_a_person_opens_again_is_a_worker_as_before(one
     assert run(*words)[0] == 0
 
 
-def test_gc_forgets_a_settled_cancel_after_30_days_and_keeps_an_open_one(one, run):  # noqa: F811
+def test_gc_forgets_a_settled_cancel_after_30_days_and_keeps_an_open_one(one, run):
     """An open one can still be gone on with."""
     ids = grow(one.world, 1)
     cancel(run, ids[0])

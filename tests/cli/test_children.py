@@ -4,72 +4,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.simulated import Ran, World, fast_folder, vyane
+from tests.cli.children import bob, inbox, spawn, wait, workers
+from tests.simulated import Ran, vyane
 from vyane_cli.core.results import TOKENS_MAX, estimate_tokens
-from vyane_cli.operations.setup.init import initialise
 
 VYANE = f"{sys.executable} -m vyane_cli"
-CHILD = """
-import json, os, sys
-print(json.dumps({"prompt": sys.stdin.read(), "cwd": os.getcwd(), "environ": dict(os.environ)}))
-print("a warning", file=sys.stderr)
-"""
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    """A parent, bob, and children of several kinds."""
-    with fast_folder() as folder:
-        world = World(folder / "vyane")
-        initialise(world)
-        world.register("bob")
-        (folder / "child.py").write_text(CHILD)
-        kinds = {
-            "says": [sys.executable, str(folder / "child.py")],
-            "sh": ["sh", "-c", "{prompt}"],
-            "file": ["cat", "{prompt_file}"],
-            "absent": ["/no/such/program"],
-        }
-        with (folder / "vyane" / "config.toml").open("a") as file:
-            for name, command in kinds.items():
-                file.write(f"\n[runtimes.{name}]\nspawn = {json.dumps(command)}\n")
-        yield world
-
-
-def spawn(world: World, prompt: str, *words: str, environ: dict[str, str] | None = None) -> Any:
-    given = ["spawn", prompt, "--parent", "bob", "--no-inherit-context", *words, "--json"]
-    ran = vyane(world.layout.root, *given, environ=environ)
-    assert ran.status == 0, ran.err
-    return json.loads(ran.out)
-
-
-def wait(world: World, *words: str) -> Any:
-    ran = vyane(world.layout.root, "wait", *words, "--json")
-    assert ran.status == 0, ran.err
-    return json.loads(ran.out)
-
-
-def workers(world: World) -> dict[str, Any]:
-    listed = json.loads(vyane(world.layout.root, "workers", "--all", "--json").out)
-    return {worker["id"]: worker for worker in listed}
-
-
-def bob(world: World) -> Any:
-    (found,) = [w for w in workers(world).values() if w["name"] == "bob"]
-    return found
-
-
-def inbox(world: World, who: str, kind: str = "task-result") -> list[Any]:
-    listed = json.loads(vyane(world.layout.root, "inbox", who, "--all", "--json").out)
-    return [message for message in listed if message["kind"] == kind]
-
-
 # ------------------------------------------------------------------ spawn
 
 

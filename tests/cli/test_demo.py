@@ -35,11 +35,15 @@ def processes_of(scratch: Path) -> list[str]:
     return [line for line in found.stdout.splitlines() if str(scratch) in line]
 
 
-def test_the_demo_shows_each_step_and_exits_0(scratch, tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Path, Path]:
+    """The demo, run once: what it said, the folder of its home, the home of the user."""
+    scratch, home = tmp_path_factory.mktemp("scratch"), tmp_path_factory.mktemp("home")
+    return run(scratch, home), scratch, home
 
-    ran = run(scratch, home)
+
+def test_the_demo_shows_each_step_and_exits_0(shown):
+    ran, _, _ = shown
     text = ran.out.decode()
 
     assert ran.status == 0, text + ran.err.decode()
@@ -57,11 +61,8 @@ def test_the_demo_shows_each_step_and_exits_0(scratch, tmp_path):
     assert "vyane hooks install" in text.splitlines()[-1]
 
 
-def test_the_demo_leaves_nothing_behind_and_never_touches_the_users_home(scratch, tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-
-    run(scratch, home)
+def test_the_demo_leaves_nothing_behind_and_never_touches_the_users_home(shown):
+    _, scratch, home = shown
 
     assert list(home.iterdir()) == []
     assert list(scratch.iterdir()) == []

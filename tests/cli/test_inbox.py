@@ -6,13 +6,13 @@ from zlib import crc32
 
 import pytest
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
+from tests.simulated import files_of
 from vyane_cli.core.messages import FromKind
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.upkeep.gc import collect
 
 
-def test_looking_changes_nothing(one, run):  # noqa: F811
+def test_looking_changes_nothing(one, run):
     """Only a delivery settles a message."""
     mail = one.world.send("project", "hello")
     before = files_of(one.home)
@@ -24,7 +24,7 @@ def test_looking_changes_nothing(one, run):  # noqa: F811
     assert one.world.status(mail) == "pending"
 
 
-def test_the_newest_messages_are_listed_by_time(one, run):  # noqa: F811
+def test_the_newest_messages_are_listed_by_time(one, run):
     """`--limit` takes 1 to 1000, 100 by default."""
     sent = [one.world.send("project", f"n {n}") for n in range(5)]
     rows = json.loads(run("--json", "inbox", "project", "--limit", "3")[1])
@@ -35,7 +35,7 @@ def test_the_newest_messages_are_listed_by_time(one, run):  # noqa: F811
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_line_that_is_no_message_is_named_and_the_others_are_listed(one, run, form):  # noqa: F811
+def test_a_line_that_is_no_message_is_named_and_the_others_are_listed(one, run, form):
     """The list is not whole then, and says so; its document stays a list."""
     mail = one.world.send("project", "hello")
     path = Path(one.world.layout.inbox(one.worker))
@@ -52,12 +52,12 @@ def test_a_line_that_is_no_message_is_named_and_the_others_are_listed(one, run, 
 @pytest.mark.parametrize(
     "words", [("--kind", "order"), ("--status", "lost"), ("--since", "yesterday")]
 )
-def test_a_filter_that_is_none_is_refused(one, run, words):  # noqa: F811
+def test_a_filter_that_is_none_is_refused(one, run, words):
     """Rather than an empty list, which would be a wrong answer."""
     assert run("inbox", "project", *words)[0] == 2
 
 
-def test_filters_take_what_they_name(one, run):  # noqa: F811
+def test_filters_take_what_they_name(one, run):
     """By kind, by status."""
     info = one.world.send("project", "i", kind="info")
     text = one.world.send("project", "t")
@@ -73,7 +73,7 @@ def test_filters_take_what_they_name(one, run):  # noqa: F811
     assert ids("--since", "1h") == [info, text, later]
 
 
-def test_an_unknown_worker_has_no_inbox(one, run):  # noqa: F811
+def test_an_unknown_worker_has_no_inbox(one, run):
     """Exit 3 with the nearest name."""
     code, _, err = run("--json", "inbox", "projekt")
 
@@ -81,7 +81,7 @@ def test_an_unknown_worker_has_no_inbox(one, run):  # noqa: F811
     assert "project" in json.loads(err)["error"]["hint"]
 
 
-def test_a_message_is_shown_whole_though_its_envelope_was_cut(one, run):  # noqa: F811
+def test_a_message_is_shown_whole_though_its_envelope_was_cut(one, run):
     """25,000 characters: the tick shows the head and names this command."""
     text = "".join(f"{n:05} " for n in range(4167))[:25_000]
     mail = one.world.send("project", text)
@@ -94,7 +94,7 @@ def test_a_message_is_shown_whole_though_its_envelope_was_cut(one, run):  # noqa
     assert json.loads(run("--json", "show", mail.lower()[-8:])[1])["id"] == mail
 
 
-def test_an_archived_message_is_still_found(one, run):  # noqa: F811
+def test_an_archived_message_is_still_found(one, run):
     """With its final status and its story."""
     mail = one.world.send("project", "hello")
     one.prompt()
@@ -107,14 +107,14 @@ def test_an_archived_message_is_still_found(one, run):  # noqa: F811
     assert [step["step"] for step in steps] == ["stored", "claimed", "delivered", "consumed"]
 
 
-def test_an_unknown_message_is_not_found(one, run):  # noqa: F811
+def test_an_unknown_message_is_not_found(one, run):
     """Exit 3; what cannot be an id is exit 2."""
     assert run("show", "01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] == 3
     assert run("why", "01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] == 3
     assert run("show", "../x")[0] == 2
 
 
-def test_why_names_the_rule_and_the_readings_behind_each_attempt(one, run):  # noqa: F811
+def test_why_names_the_rule_and_the_readings_behind_each_attempt(one, run):
     """Held as target-busy, then delivered at a batch."""
     one.prompt()
     mail = one.world.send("project", "hello")
@@ -135,7 +135,7 @@ def test_why_names_the_rule_and_the_readings_behind_each_attempt(one, run):  # n
     assert all(step["at"] for step in story["steps"])
 
 
-def test_an_expired_message_says_so_and_its_sender_is_told(host, run):  # noqa: F811
+def test_an_expired_message_says_so_and_its_sender_is_told(host, run):
     """It bounces as an info with the reason."""
     asker, other = host(), host(cwd="/tmp/other")
     asker.start()
@@ -153,7 +153,7 @@ def test_an_expired_message_says_so_and_its_sender_is_told(host, run):  # noqa: 
     assert "ttl" in seen
 
 
-def test_a_stored_message_of_an_unknown_kind_is_named(one, run):  # noqa: F811
+def test_a_stored_message_of_an_unknown_kind_is_named(one, run):
     """A later version's message is not passed over in silence."""
     one.world.send("project", "hello")
     path = Path(one.world.layout.inbox(one.worker))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
+from tests.simulated import files_of
 from vyane_cli.core.claims import Claim
 from vyane_cli.operations.projects.claims import claim_head, held_tasks
 from vyane_cli.operations.projects.projects import named
@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def ledger(run, folder):  # noqa: F811
+def ledger(run, folder):
     """Commands in the folder of project `p`: each gives what it prints, or (code, error)."""
 
     def command(*words: str) -> object:
@@ -102,14 +102,14 @@ def test_a_worktree_is_selected_for_one_project_at_a_time(ledger, folder, monkey
     assert error(ledger("project", "select", "q", "--dir", str(folder)))[0] == 4
 
 
-def test_what_is_declared_as_a_project_is_made_is_kept_with_it(ledger, one):  # noqa: F811
+def test_what_is_declared_as_a_project_is_made_is_kept_with_it(ledger, one):
     ledger("project", "create", "q", "--dir", "/", "--main", "project")
 
     assert named(one.world, "q").main == one.worker
     assert ledger("project", "show", "q")["main"] == one.worker
 
 
-def test_membership_is_declared_and_inherited_never_guessed_from_a_folder(ledger, one, folder):  # noqa: F811
+def test_membership_is_declared_and_inherited_never_guessed_from_a_folder(ledger, one, folder):
     world = one.world
     book = registry.Registry(world.layout)
     child = next(iter(book.workers.values()))._replace(
@@ -131,7 +131,7 @@ def test_membership_is_declared_and_inherited_never_guessed_from_a_folder(ledger
     assert error(ledger("project", "edit", "p", "--main", "child"))[0] == 4
 
 
-def test_outside_of_every_folder_the_workers_own_project_is_meant(ledger, one, monkeypatch):  # noqa: F811
+def test_outside_of_every_folder_the_workers_own_project_is_meant(ledger, one, monkeypatch):
     ledger("project", "join", "p", one.worker)
     monkeypatch.chdir("/")
     monkeypatch.setenv("VYANE_WORKER", one.worker)
@@ -208,7 +208,7 @@ def test_the_same_report_again_changes_nothing(ledger):
     assert files_of(ledger.home) == before
 
 
-def test_a_report_knows_its_worker_from_the_environment(ledger, one, monkeypatch):  # noqa: F811
+def test_a_report_knows_its_worker_from_the_environment(ledger, one, monkeypatch):
     ledger("task", "add", "one")
     monkeypatch.setenv("VYANE_WORKER", one.worker)
 
@@ -216,7 +216,7 @@ def test_a_report_knows_its_worker_from_the_environment(ledger, one, monkeypatch
     assert (running["worker"], running["worker_name"]) == (one.worker, "project")
 
 
-def test_a_child_reports_what_its_task_is_at_as_task_report_does(ledger, one, folder, monkeypatch):  # noqa: F811
+def test_a_child_reports_what_its_task_is_at_as_task_report_does(ledger, one, folder, monkeypatch):
     """`vyane report --task`: the same rules, the same words, by the worker that runs it."""
     ledger("task", "add", "one")
     monkeypatch.setenv("VYANE_WORKER", one.worker)
@@ -245,7 +245,7 @@ def test_a_report_of_a_task_that_makes_no_sense_changes_nothing(ledger, words, c
     assert files_of(ledger.home) == before
 
 
-def test_a_task_that_a_live_worker_has_is_not_taken_by_another(ledger, one, monkeypatch):  # noqa: F811
+def test_a_task_that_a_live_worker_has_is_not_taken_by_another(ledger, one, monkeypatch):
     world = one.world
     other = world.register("other", pid=os.getpid())
     ledger("task", "add", "one")
@@ -260,7 +260,7 @@ def test_a_task_that_a_live_worker_has_is_not_taken_by_another(ledger, one, monk
 
 
 def test_a_claimed_task_is_its_workers_and_the_report_renews_or_ends_the_claim(
-    ledger, one, monkeypatch  # noqa: F811
+    ledger, one, monkeypatch
 ):  # fmt: skip
     world = one.world
     other = world.register("other", pid=os.getpid())
@@ -407,7 +407,7 @@ def test_a_goal_that_is_not_taken_changes_nothing(ledger, words, code):
     assert files_of(ledger.home) == before
 
 
-def test_an_agent_may_not_accept_a_goal_nor_reach_it_by_setting_it_anew(ledger, one, monkeypatch):  # noqa: F811
+def test_an_agent_may_not_accept_a_goal_nor_reach_it_by_setting_it_anew(ledger, one, monkeypatch):
     """It is refused, and its timeline says so; an authorised one may."""
     ledger("goal", "set", "ship it", "--accept", "tests", "--accept", "docs")
     ledger("goal", "accept", "tests")
@@ -437,7 +437,7 @@ def test_an_unregistered_agent_may_not_accept_a_goal_either(ledger, monkeypatch)
 # ------------------------------------------------------------------ doctor
 
 
-def test_doctor_names_what_is_wrong_in_a_project_and_leaves_it(ledger, one):  # noqa: F811
+def test_doctor_names_what_is_wrong_in_a_project_and_leaves_it(ledger, one):
     from vyane_cli.operations.health.checks import state
     from vyane_cli.operations.health.checks.subject import Subject
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
-from tests.simulated import World, fast_folder
+from tests.simulated import files_of
 from tests.store.faults import ENDLESS, stopped_at
 from vyane_cli.core.attention import NeedCall
 from vyane_cli.core.needs import TRIES, fold, to_tell
@@ -21,19 +20,10 @@ from vyane_cli.operations.health.checks.notifications import notifications
 from vyane_cli.operations.health.checks.subject import Subject
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.projects.notify import notify
-from vyane_cli.operations.setup.init import initialise
 from vyane_cli.store import needs
 
 
-@pytest.fixture
-def world():
-    with fast_folder() as folder:
-        made = World(folder / "vyane")
-        initialise(made)
-        yield made
-
-
-def test_two_reasons_are_two_entries_and_one_resolved_leaves_one(run):  # noqa: F811
+def test_two_reasons_are_two_entries_and_one_resolved_leaves_one(run):
     """The list, the page, and the journal agree."""
     run("need-user", "add", "--reason", "no key", "--ask", "put the key into .env")
     run("need-user", "add", "--reason", "which form?", "--ask", "say json or toml", "--who", "api")
@@ -55,7 +45,7 @@ def test_two_reasons_are_two_entries_and_one_resolved_leaves_one(run):  # noqa: 
     assert "N2" in err
 
 
-def test_of_several_to_resolve_all_are_or_none(run):  # noqa: F811
+def test_of_several_to_resolve_all_are_or_none(run):
     run("need-user", "add", "--reason", "a", "--ask", "b")
     before = files_of(os.environ["VYANE_HOME"])
 
@@ -65,7 +55,7 @@ def test_of_several_to_resolve_all_are_or_none(run):  # noqa: F811
 
 @pytest.mark.parametrize("words", [("--reason", " ", "--ask", "x"), ("--reason", "x", "--ask", ""),
                                    ("--reason", "x" * 501, "--ask", "x")])  # fmt: skip
-def test_a_call_without_a_reason_or_an_ask_is_refused(run, words):  # noqa: F811
+def test_a_call_without_a_reason_or_an_ask_is_refused(run, words):
     assert run("need-user", "add", *words)[0] == 2
 
 
@@ -192,7 +182,7 @@ def test_without_an_address_nothing_is_sent_or_claimed(world):
     assert needs.listing(world.layout)[0]["notified"] is False
 
 
-def test_an_address_that_is_none_is_refused_without_its_text(run):  # noqa: F811
+def test_an_address_that_is_none_is_refused_without_its_text(run):
     run("need-user", "add", "--reason", "a", "--ask", "b")
     code, _, err = run("need-user", "notify", "--url", "nonsense://secret")
 
@@ -201,7 +191,7 @@ def test_an_address_that_is_none_is_refused_without_its_text(run):  # noqa: F811
     assert json.loads(run("--json", "need-user")[1])[0]["notified"] is False
 
 
-def test_without_the_extra_the_next_step_is_named(run, monkeypatch):  # noqa: F811
+def test_without_the_extra_the_next_step_is_named(run, monkeypatch):
     run("need-user", "add", "--reason", "a", "--ask", "b")
     monkeypatch.setitem(sys.modules, "apprise", None)
     code, _, err = run("need-user", "notify", "--url", "json://127.0.0.1")
@@ -263,7 +253,7 @@ def test_doctor_says_when_an_address_leads_nowhere(world, monkeypatch):
     assert "vyane[notify]" in notifications(subject).fix
 
 
-def test_addresses_are_masked_where_settings_are_listed(run):  # noqa: F811
+def test_addresses_are_masked_where_settings_are_listed(run):
     home = os.environ["VYANE_HOME"]
     with Path(home, "config.toml").open("a") as file:
         file.write('\n[notify]\nurls = ["tgram://secret/1"]\n')

@@ -2,17 +2,16 @@
 
 import json
 
-from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
-from tests.store.test_cancel import grow
+from tests.workers import grow
 from vyane_cli.core.cancels import ORPHANED_S
 from vyane_cli.store import needs, registry
 
 
-def _ended(session, one):  # noqa: F811
+def _ended(session, one):
     return session._replace(ended="other", ended_at=one.world.clock().at - ORPHANED_S - 1)
 
 
-def test_a_child_of_a_parent_that_is_over_is_left_to_the_person(one, run):  # noqa: F811
+def test_a_child_of_a_parent_that_is_over_is_left_to_the_person(one, run):
     """INTERRUPTED with the parent's id, one NEED-USER entry, no signal; and once."""
     ids = grow(one.world, 4, (2,))
     session = registry.load_session(one.world.layout, "s0")
@@ -31,7 +30,7 @@ def test_a_child_of_a_parent_that_is_over_is_left_to_the_person(one, run):  # no
     assert [text.split(" ")[0] for text in texts] == ["n1", "n3"]
 
 
-def test_an_orphan_whose_parent_is_opened_again_is_a_child_as_before(one, run):  # noqa: F811
+def test_an_orphan_whose_parent_is_opened_again_is_a_child_as_before(one, run):
     """While nobody opens it, it stays INTERRUPTED, whatever else happens."""
     ids = grow(one.world, 2)
     session = registry.load_session(one.world.layout, "s0")
@@ -53,7 +52,7 @@ def test_an_orphan_whose_parent_is_opened_again_is_a_child_as_before(one, run): 
     assert len(needs.listing(one.world.layout)) == 1, "and it is told of again"
 
 
-def test_a_parent_that_is_there_has_no_orphans(one, run):  # noqa: F811
+def test_a_parent_that_is_there_has_no_orphans(one, run):
     """Its children run on."""
     grow(one.world, 4)
 

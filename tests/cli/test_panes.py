@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli import test_children
-from tests.cli.test_children import inbox, wait, workers
+from tests.cli.children import inbox, wait, workers
 from tests.hostlab.waiting import wait_until
 from tests.simulated import World, vyane
 from vyane_cli.store import launches
 
-world = test_children.world
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux")
 
 PROGRAM = """

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from vyane_cli import channels
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.results import Ending, Report
@@ -20,18 +19,18 @@ from vyane_cli.store import bindings as book
 from vyane_cli.store import registry
 
 
-def set_up(host, text: str = "[channels.file]\n") -> None:  # noqa: F811
+def set_up(host, text: str = "[channels.file]\n") -> None:
     host.world.channels = channels.ADAPTERS
     host.world._config = None
     Path(host.home, "config.toml").write_text(text)
 
 
-def found(host) -> dict:  # noqa: F811
+def found(host) -> dict:
     checks = examine(host.world, claude_settings, "/")
     return {each.check: each for each in checks}
 
 
-def test_doctor_says_that_nobody_may_write_and_who_tried(one):  # noqa: F811
+def test_doctor_says_that_nobody_may_write_and_who_tried(one):
     set_up(one)
     push(one.world)
     checks = found(one)
@@ -41,7 +40,7 @@ def test_doctor_says_that_nobody_may_write_and_who_tried(one):  # noqa: F811
     assert checks["bindings"].detail == "1 active"
 
 
-def test_doctor_names_a_channel_that_was_turned_off_with_the_next_step(one):  # noqa: F811
+def test_doctor_names_a_channel_that_was_turned_off_with_the_next_step(one):
     set_up(one)
     Path(one.home, "threads").write_text("in the way")
     push(one.world)
@@ -53,7 +52,7 @@ def test_doctor_names_a_channel_that_was_turned_off_with_the_next_step(one):  # 
     assert "--again" in check.fix
 
 
-def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):  # noqa: F811
+def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):
     set_up(one)
     push(one.world)
     (path,) = Path(one.home, "threads").glob("*.md")
@@ -74,7 +73,7 @@ def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):  # 
     assert [row.state for row in describe_mirror(one.world)[0].threads] == ["active"]
 
 
-def test_doctor_counts_results_without_a_place_of_their_own(one):  # noqa: F811
+def test_doctor_counts_results_without_a_place_of_their_own(one):
     set_up(one, '[channels.file]\nsessions = "bound"\n[bindings]\nspawn_child = true\n')
     Path(one.home, "threads").mkdir()
     Path(one.home, "threads", "notes.md").write_text("")
@@ -90,7 +89,7 @@ def test_doctor_counts_results_without_a_place_of_their_own(one):  # noqa: F811
     assert "no-active-binding ×1" in found(one)["bindings"].detail
 
 
-def spawned(host) -> str:  # noqa: F811
+def spawned(host) -> str:
     world = host.world
     child = world.register("kid")
     known = registry.Registry(world.layout)
@@ -106,7 +105,7 @@ def spawned(host) -> str:  # noqa: F811
     return child
 
 
-def test_a_channel_that_is_taken_out_of_the_settings_is_named(one):  # noqa: F811
+def test_a_channel_that_is_taken_out_of_the_settings_is_named(one):
     set_up(one)
     push(one.world)
     set_up(one, "")
@@ -116,7 +115,7 @@ def test_a_channel_that_is_taken_out_of_the_settings_is_named(one):  # noqa: F81
     assert "unbind" in check.fix
 
 
-def test_the_tree_and_the_list_say_where_a_session_is_shown(one, run):  # noqa: F811
+def test_the_tree_and_the_list_say_where_a_session_is_shown(one, run):
     set_up(one)
     child = spawned(one)
     push(one.world)
@@ -128,7 +127,7 @@ def test_the_tree_and_the_list_say_where_a_session_is_shown(one, run):  # noqa: 
     assert routing["summary_message_id"]
 
 
-def test_gc_forgets_a_binding_when_its_session_is_forgotten(one):  # noqa: F811
+def test_gc_forgets_a_binding_when_its_session_is_forgotten(one):
     set_up(one)
     child = spawned(one)
     push(one.world)
@@ -145,7 +144,7 @@ def test_gc_forgets_a_binding_when_its_session_is_forgotten(one):  # noqa: F811
     assert len(list(Path(one.home, "mirror").rglob("b-*.json"))) == 1
 
 
-def test_doctor_names_what_a_channel_waits_for_where_its_place_is_gone(one):  # noqa: F811
+def test_doctor_names_what_a_channel_waits_for_where_its_place_is_gone(one):
     set_up(one)
     one.world.send("channel:file", "first")
     push(one.world)

@@ -1,14 +1,11 @@
 """`vyane timeline delete --purge-messages`: the text goes, the ids and the steps stay."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from tests.simulated import Host, machine, vyane
-from tests.store.faults import Outcome, stopped_at
-from tests.store.test_faults import every_k
+from tests.simulated import Host, vyane
+from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
 from vyane_cli.core.messages import FromKind, Kind, Lane, Message, ToKind
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.story import tell
@@ -19,15 +16,9 @@ from vyane_cli.store import inbox, launches, quarantine
 READ, WAITS, OTHER = "TEXT-READ", "TEXT-WAITS", "TEXT-OTHER"
 
 
-@pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[Callable[..., Host]]:
-    with machine(tmp_path) as host:
-        yield host
-
-
-def talked(hosts: Callable[..., Host]) -> tuple[Host, list[str]]:
+def talked(host: Callable[..., Host]) -> tuple[Host, list[str]]:
     """Bob with a message that he read and one that waits, both of eve's; and one that she read."""
-    bob, eve = hosts(), hosts()
+    bob, eve = host(), host()
     bob.start()
     eve.start()
     speaker = Speaker(FromKind.WORKER, eve.worker, "eve")
@@ -47,8 +38,8 @@ def texts_in(home: Path) -> set[str]:
     return {text for text in (READ, WAITS, OTHER) if any(text.encode() in one for one in data)}
 
 
-def test_the_text_of_what_the_session_read_goes_and_all_else_stays(hosts):
-    bob, (read, waits, other) = talked(hosts)
+def test_the_text_of_what_the_session_read_goes_and_all_else_stays(host):
+    bob, (read, waits, other) = talked(host)
     home = Path(bob.home)
     before = tell(bob.world, read)
 
@@ -66,30 +57,37 @@ def test_the_text_of_what_the_session_read_goes_and_all_else_stays(hosts):
         assert json.loads(vyane(home, "show", kept, "--json").out)["payload"]["text"] == text
 
 
-def test_without_the_option_no_text_goes(hosts):
-    bob, _ = talked(hosts)
+def test_without_the_option_no_text_goes(host):
+    bob, _ = talked(host)
 
     vyane(Path(bob.home), "timeline", "delete", bob.worker, "--yes")
 
     assert texts_in(Path(bob.home)) == {READ, WAITS, OTHER}
 
 
-def test_a_purge_that_is_killed_is_finished_by_the_same_command(hosts):
-    """At every call: no message is lost, and the next run leaves what an undisturbed one leaves."""
+class Purged(Scene):
+    """No message is lost, and the next run leaves what an undisturbed one leaves."""
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            bob, sent = talked(make)
-            home = Path(bob.home)
-            outcome = stopped_at(k, lambda say: say(purge(bob)))
-            for message in sent:
-                tell(bob.world, message)
-            purge(bob)
-            assert texts_in(home) == {WAITS, OTHER}, outcome.at
-            assert quarantine.listing(bob.home) == [], outcome.at
-            return outcome
+    def __init__(self, make: Make) -> None:
+        self.bob, self.sent = talked(make)
+        self.world = self.bob.world
 
-    assert every_k(run) > 5
+    def act(self, say: Say) -> None:
+        say(purge(self.bob))
+
+    def look(self, outcome: Outcome) -> None:
+        for message in self.sent:
+            tell(self.world, message)
+
+    def retry(self, outcome: Outcome) -> None:
+        purge(self.bob)
+        assert texts_in(Path(self.bob.home)) == {WAITS, OTHER}, outcome.at
+        assert quarantine.listing(self.bob.home) == [], outcome.at
+
+
+def test_a_purge_that_is_killed_is_finished_by_the_same_command():
+    """At every call."""
+    assert killed_at_every_call(Purged) > 5
 
 
 def purge(bob: Host) -> int:
@@ -97,8 +95,8 @@ def purge(bob: Host) -> int:
     return int(delete_and_purge(runtime, bob.worker, yes=True).purged)
 
 
-def test_a_damaged_line_is_set_aside_and_not_swallowed(hosts):
-    bob, _ = talked(hosts)
+def test_a_damaged_line_is_set_aside_and_not_swallowed(host):
+    bob, _ = talked(host)
     purge(bob)
     (month,) = Path(bob.home).glob("messages/archive/*/messages.jsonl")
     damaged = b'{"v":1,"op":"message"}\n'
@@ -113,8 +111,8 @@ def test_a_damaged_line_is_set_aside_and_not_swallowed(hosts):
     assert kept == [damaged]
 
 
-def test_the_rest_of_a_long_result_goes_too_unless_another_message_has_it(hosts):
-    bob, eve = hosts(), hosts()
+def test_the_rest_of_a_long_result_goes_too_unless_another_message_has_it(host):
+    bob, eve = host(), host()
     bob.start()
     eve.start()
     layout = bob.world.layout

@@ -10,16 +10,9 @@ import pytest
 from tests.simulated import vyane
 from vyane_cli.errors import ExitCode
 from vyane_cli.operations import strangers
+from vyane_cli.operations.setup import removal
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "state-files.md"
-
-
-@pytest.fixture
-def home(tmp_path):
-    """A state root with a worker."""
-    home = tmp_path / "state"
-    assert vyane(home, "workers", "register", "bob").status == 0
-    return home
 
 
 def purge(home, *words: str, **more):
@@ -64,7 +57,8 @@ def test_all_of_it_goes_what_a_crash_left_too(home):
     assert not home.exists()
 
 
-def test_a_home_that_is_a_link_goes_with_what_it_names(home, tmp_path):
+def test_a_home_that_is_a_link_goes_with_what_it_names(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(removal, "SETTLE_S", 0.0)
     link = tmp_path / "link"
     link.symlink_to(home)
 

@@ -21,18 +21,13 @@ from vyane_cli.core.runtimes import BUILT_IN, fill
 from vyane_cli.errors import VyaneError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations import hooks
+from vyane_cli.operations.setup import removal
 from vyane_cli.runtime import Runtime
 from vyane_cli.store.layout import Layout
 
 PACKAGE = Path(__file__).parents[2] / "vyane_cli"
 ESCAPES = "a\x1b]0;pwned\x07\x1b[2J\x9b31m\u202eb\u200b\U000e0041"
 OF_A_TERMINAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-@pytest.fixture
-def host():
-    with machine() as make:
-        yield make
 
 
 # ------------------------------------------------------------------ no shell
@@ -190,7 +185,7 @@ def test_no_id_or_name_makes_a_path_outside_of_the_state_root(name, text):
     assert "\0" not in path
 
 
-def test_a_purge_follows_no_link_out_of_the_state_root(host, tmp_path):
+def test_a_purge_follows_no_link_out_of_the_state_root(host, tmp_path, monkeypatch):
     """What a link points to is somebody else's."""
     one = host()
     one.start()
@@ -198,6 +193,7 @@ def test_a_purge_follows_no_link_out_of_the_state_root(host, tmp_path):
     outside.mkdir()
     (outside / "file").write_text("kept")
     os.symlink(outside, Path(one.home) / "messages" / "link")
+    monkeypatch.setattr(removal, "SETTLE_S", 0.0)
     ran = vyane(one.home, "uninstall", "--purge", "--yes")
 
     assert ran.status == 0, ran.err
@@ -219,7 +215,7 @@ def test_every_file_of_the_state_is_private_whatever_the_umask(mask):
             os.umask(mask)
 
         def run(*words: str) -> None:
-            ran = vyane(one.home, *words, preexec_fn=masked)
+            ran = vyane(one.home, *words, first=masked)
             assert ran.status == 0, ran.err
 
         run("init")

@@ -7,52 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated import Host, machine, stopped_holder, vyane
-from tests.store.test_cancel import grow
-from vyane_cli import app
+from tests.simulated import files_of, stopped_holder, vyane
+from tests.workers import grow
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations.awaiting import block
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import journal, locks, registry
 from vyane_cli.store.locks import Kind
-
-
-@pytest.fixture
-def host():
-    with machine() as make:
-        yield make
-
-
-@pytest.fixture
-def one(host) -> Host:
-    """A session that is called `project`."""
-    made = host()
-    made.start()
-    return made
-
-
-@pytest.fixture
-def run(one, monkeypatch, capfd):
-    """A command in this process: (exit code, standard output, standard error)."""
-    monkeypatch.setenv("VYANE_HOME", one.home)
-    monkeypatch.setattr("vyane_cli.operations.identity._has_terminal", lambda: False)
-
-    def command(*words: str) -> tuple[int, str, str]:
-        code = app.run(app.hoist(words))
-        out, err = capfd.readouterr()
-        return int(code), out, err
-
-    return command
-
-
-def files_of(home: str) -> dict[str, bytes]:
-    """Every file's bytes; locks and the log aside."""
-    return {
-        str(path.relative_to(home)): path.read_bytes()
-        for path in Path(home).rglob("*")
-        if path.is_file() and path.relative_to(home).parts[0] not in ("locks", "log")
-    }
-
 
 # ------------------------------------------------------------------ what it says
 

@@ -6,14 +6,15 @@ import time
 
 import pytest
 
-from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from tests.simulated import HUMAN
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError
+from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.report import report_long_running
 from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.health.doctor import examine
 from vyane_cli.operations.takeover import take_over
 from vyane_cli.operations.upkeep.stale import Staleness, find_stale, mark_stale
 from vyane_cli.store import files, needs, registry
@@ -21,7 +22,7 @@ from vyane_cli.store import files, needs, registry
 LONG_S = 2_000.0
 
 
-def silence(one, seconds: float = LONG_S) -> None:  # noqa: F811
+def silence(one, seconds: float = LONG_S) -> None:
     """The session's last sign was so long ago."""
     known = registry.load_session(one.world.layout, one.session)
     assert known is not None
@@ -34,16 +35,16 @@ def silence(one, seconds: float = LONG_S) -> None:  # noqa: F811
     book.save()
 
 
-def status(one) -> WorkerStatus:  # noqa: F811
+def status(one) -> WorkerStatus:
     return registry.Registry(one.world.layout).workers[one.worker].status
 
 
-def shown(run) -> str:  # noqa: F811
+def shown(run) -> str:
     (row,) = json.loads(run("--json", "workers")[1])
     return str(row["status"])
 
 
-def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # noqa: F811
+def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):
     """And runs again with its next one; nothing was signalled."""
     one.prompt()
     assert json.loads(run("--json", "gc")[1])["stale"] == 0
@@ -74,7 +75,7 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):  # n
 
 
 @pytest.mark.parametrize("jump", ["wall clock", "suspend"])
-def test_nobody_is_called_for_time_in_which_nobody_could_work(one, jump):  # noqa: F811
+def test_nobody_is_called_for_time_in_which_nobody_could_work(one, jump):
     """It is marked, since that is all that can be seen; its next sign ends that in silence."""
     one.prompt()
     if jump == "wall clock":
@@ -92,7 +93,7 @@ def test_nobody_is_called_for_time_in_which_nobody_could_work(one, jump):  # noq
     assert not needs.listing(one.world.layout)
 
 
-def test_who_has_looked_is_called_again_by_the_next_mark_alone(one):  # noqa: F811
+def test_who_has_looked_is_called_again_by_the_next_mark_alone(one):
     one.prompt()
     silence(one)
 
@@ -112,7 +113,7 @@ def test_who_has_looked_is_called_again_by_the_next_mark_alone(one):  # noqa: F8
     assert other != key
 
 
-def test_a_longer_silence_that_was_announced_is_no_sign_of_trouble(one, run):  # noqa: F811
+def test_a_longer_silence_that_was_announced_is_no_sign_of_trouble(one, run):
     """Until it is over."""
     one.prompt()
     one.world.environ = one.environ()
@@ -124,7 +125,7 @@ def test_a_longer_silence_that_was_announced_is_no_sign_of_trouble(one, run):  #
     assert find_stale(one.world, later) == Staleness((one.worker,))
 
 
-def test_a_takeover_that_is_not_over_shields(one, run):  # noqa: F811
+def test_a_takeover_that_is_not_over_shields(one, run):
     """The person is at it."""
     one.prompt()
     take_over(one.world, one.worker, "stop", timeout_s=0, speaker=HUMAN)
@@ -138,7 +139,7 @@ def test_a_takeover_that_is_not_over_shields(one, run):  # noqa: F811
     assert mark_stale(one.world, one.world.clock()) == Staleness((one.worker,))
 
 
-def test_a_session_that_waits_for_its_person_is_at_rest(one):  # noqa: F811
+def test_a_session_that_waits_for_its_person_is_at_rest(one):
     """Unless mail lies there that ought to have woken it."""
     silence(one, 8 * 3600)
     assert mark_stale(one.world, one.world.clock()) == Staleness()
@@ -147,7 +148,7 @@ def test_a_session_that_waits_for_its_person_is_at_rest(one):  # noqa: F811
     assert mark_stale(one.world, one.world.clock()) == Staleness((one.worker,))
 
 
-def test_an_interactive_child_that_rests_without_a_result_is_stale(host, one, monkeypatch):  # noqa: F811
+def test_an_interactive_child_that_rests_without_a_result_is_stale(host, one, monkeypatch):
     """Its parent waits for it."""
     monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
     child = spawn(one.world, Order("go", one.worker, cwd="/tmp"))
@@ -164,7 +165,7 @@ def test_an_interactive_child_that_rests_without_a_result_is_stale(host, one, mo
     assert child.name in entry["text"]
 
 
-def test_one_whose_process_is_gone_has_exited_and_is_not_stale(one, run):  # noqa: F811
+def test_one_whose_process_is_gone_has_exited_and_is_not_stale(one, run):
     """Process identity says so, not age."""
     one.prompt()
     silence(one)
@@ -175,7 +176,7 @@ def test_one_whose_process_is_gone_has_exited_and_is_not_stale(one, run):  # noq
     assert status(one) is WorkerStatus.RELEASED
 
 
-def test_what_a_spawned_program_prints_is_a_sign(one, monkeypatch):  # noqa: F811
+def test_what_a_spawned_program_prints_is_a_sign(one, monkeypatch):
     """It has no hooks: its log grows."""
     monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
     child = spawn(one.world, Order("go", one.worker, cwd="/tmp"))
@@ -192,7 +193,7 @@ def test_what_a_spawned_program_prints_is_a_sign(one, monkeypatch):  # noqa: F81
     assert find_stale(one.world, one.world.clock()) == Staleness()
 
 
-def test_a_broadcast_passes_a_stale_worker_by(host, one):  # noqa: F811
+def test_a_broadcast_passes_a_stale_worker_by(host, one):
     """Until it gives a sign."""
     other = host()
     other.start()
@@ -209,10 +210,8 @@ def test_a_broadcast_passes_a_stale_worker_by(host, one):  # noqa: F811
 
 
 @pytest.mark.parametrize("given, seconds", [("", 1500), ("1300", 1300), ("60", 60)])
-def test_the_threshold_is_a_setting_and_a_variable(one, given, seconds):  # noqa: F811
+def test_the_threshold_is_a_setting_and_a_variable(one, given, seconds):
     """The variable wins; `doctor` complains when it is below the idle time."""
-    from tests.cli.test_doctor import claude_settings, examine
-
     one.prompt()
     silence(one, seconds - 5)
     one.world.environ = {"VYANE_WORKER_HEARTBEAT_TIMEOUT": given, "HOME": "/", "PATH": ""}
@@ -225,7 +224,7 @@ def test_the_threshold_is_a_setting_and_a_variable(one, given, seconds):  # noqa
 
 
 @pytest.mark.parametrize("given", ["soon", "0", "nan", "inf", "-5"])
-def test_a_threshold_that_is_none_is_refused(one, given):  # noqa: F811
+def test_a_threshold_that_is_none_is_refused(one, given):
     """And names the variable."""
     one.world.environ = {"VYANE_WORKER_HEARTBEAT_TIMEOUT": given}
     with pytest.raises(InvalidInputError, match="VYANE_WORKER_HEARTBEAT_TIMEOUT"):

@@ -12,13 +12,6 @@ from tests.simulated import vyane
 from vyane_cli.errors import ExitCode
 
 
-@pytest.fixture
-def home(tmp_path):
-    """A state root with a worker of a host without hooks, called bob."""
-    assert vyane(tmp_path, "workers", "register", "bob").status == 0
-    return tmp_path
-
-
 def shell(home, words: str, streams: str, **environ: str) -> subprocess.CompletedProcess[bytes]:
     """A command with the shell's own redirections; `{}` in `words` is `vyane`."""
     command = f"{shlex.quote(sys.executable)} -m vyane_cli"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
 from tests.hostlab.waiting import wait_until
-from tests.simulated import HUMAN, vyane
+from tests.simulated import HUMAN, files_of, vyane
 from vyane_cli.core.mailbox import Process
 from vyane_cli.errors import RefusedError, VyaneError
 from vyane_cli.hosts import claude_code
@@ -22,16 +21,16 @@ from vyane_cli.store import processes, registry
 PERSON = ("--from-kind", "human")
 
 
-def kinds(one) -> list[str]:  # noqa: F811
+def kinds(one) -> list[str]:
     return [event["kind"] for event in one.events()]
 
 
-def row_of(run) -> dict:  # noqa: F811
+def row_of(run) -> dict:
     (row,) = json.loads(run("--json", "workers")[1])
     return row
 
 
-def test_a_takeover_is_in_the_timeline_before_its_message_and_shown_until_it_is_over(one, run):  # noqa: F811
+def test_a_takeover_is_in_the_timeline_before_its_message_and_shown_until_it_is_over(one, run):
     """TakeoverInitiated first; `workers` names the message until its carrying turn has ended."""
     one.prompt()
     code, out, _ = run(
@@ -56,7 +55,7 @@ def test_a_takeover_is_in_the_timeline_before_its_message_and_shown_until_it_is_
     assert run("timeline", "verify", "project")[0] == 0
 
 
-def test_the_command_waits_for_the_tool_call_that_it_stops(one, run):  # noqa: F811
+def test_the_command_waits_for_the_tool_call_that_it_stops(one, run):
     """It says `delivered` only when the host has it."""
     one.prompt()
     hook = threading.Timer(0.4, lambda: one.hook("PreToolUse"))
@@ -69,7 +68,7 @@ def test_the_command_waits_for_the_tool_call_that_it_stops(one, run):  # noqa: F
     assert json.loads(out)["interrupt"] == "requested_by_hook"
 
 
-def test_an_idle_session_is_rung_at_once(one, run):  # noqa: F811
+def test_an_idle_session_is_rung_at_once(one, run):
     """Nothing has to be interrupted; the wake file is written for the watch."""
     wake = one.world.layout.wake(one.session)
     before = Path(wake).read_text()
@@ -81,7 +80,7 @@ def test_an_idle_session_is_rung_at_once(one, run):  # noqa: F811
     assert "go" in one.watch().reply.wake
 
 
-def test_without_an_interrupt_no_tool_is_stopped(one, run):  # noqa: F811
+def test_without_an_interrupt_no_tool_is_stopped(one, run):
     """--interrupt none: the order waits for the next turn."""
     one.prompt()
     _, out, _ = run(
@@ -94,7 +93,7 @@ def test_without_an_interrupt_no_tool_is_stopped(one, run):  # noqa: F811
     assert "later" in one.stop().reply.context
 
 
-def test_an_agent_may_not_take_over_and_its_timeline_says_so(host, one, run):  # noqa: F811
+def test_an_agent_may_not_take_over_and_its_timeline_says_so(host, one, run):
     """Exit 5, direction; nothing is stored at the target."""
     other = host()
     other.start()
@@ -120,14 +119,14 @@ def test_an_agent_may_not_take_over_and_its_timeline_says_so(host, one, run):  #
         (("takeover", "project", "--resolve", "01ABCDEFGHJKMNPQRSTVWXYZ01", "--decision", "y"), 3),
     ],
 )
-def test_a_bad_takeover_stores_nothing(one, run, words, code):  # noqa: F811
+def test_a_bad_takeover_stores_nothing(one, run, words, code):
     """Everything is checked before anything is written."""
     before = files_of(one.home)
     assert run(*words, *PERSON)[0] == code
     assert files_of(one.home) == before
 
 
-def test_a_decision_answers_the_takeover_and_opens_the_fence(one, run):  # noqa: F811
+def test_a_decision_answers_the_takeover_and_opens_the_fence(one, run):
     """A context-inject whose parent is the takeover, with an envelope of its own."""
     one.prompt()
     old = one.world.send("project", "the old plan")
@@ -154,7 +153,7 @@ def test_a_decision_answers_the_takeover_and_opens_the_fence(one, run):  # noqa:
 
 
 @pytest.fixture
-def pane(tmp_path, one):  # noqa: F811
+def pane(tmp_path, one):
     """A pane with a program that keeps what is typed; the session's process is that program."""
     if not shutil.which("tmux"):
         pytest.skip("there is no tmux")
@@ -251,7 +250,7 @@ def test_a_pane_whose_keys_go_elsewhere_gets_none(pane, state, word):
     assert typed.read_bytes() == b""
 
 
-def test_a_takeover_by_tmux_without_proof_is_refused_and_nothing_is_stored(one, run):  # noqa: F811
+def test_a_takeover_by_tmux_without_proof_is_refused_and_nothing_is_stored(one, run):
     """The session's environment named no pane."""
     one.prompt()
     before = files_of(one.home)
@@ -273,7 +272,7 @@ SCREEN = f"""● Running a tool
 """
 
 
-def test_half_typed_text_is_in_the_timeline_before_escape_is_typed(one, pane, monkeypatch):  # noqa: F811
+def test_half_typed_text_is_in_the_timeline_before_escape_is_typed(one, pane, monkeypatch):
     """And is told to who takes over; an empty box says nothing."""
     session, _ = pane
     one.prompt()
@@ -298,7 +297,7 @@ def test_half_typed_text_is_in_the_timeline_before_escape_is_typed(one, pane, mo
         assert seen[-1][-1] == text
 
 
-def test_a_pane_that_is_lost_after_the_order_is_stored_is_no_refusal(one, pane, monkeypatch):  # noqa: F811
+def test_a_pane_that_is_lost_after_the_order_is_stored_is_no_refusal(one, pane, monkeypatch):
     """Whoever reads "refused" gives the order again; the next tool call is stopped instead."""
     session, typed = pane
     one.prompt()
@@ -315,7 +314,7 @@ def test_a_pane_that_is_lost_after_the_order_is_stored_is_no_refusal(one, pane, 
     assert one.world.status(taken.sent.message.id) == "pending"
 
 
-def test_a_terminal_that_shows_another_session_gets_no_escape(one, pane, tmp_path):  # noqa: F811
+def test_a_terminal_that_shows_another_session_gets_no_escape(one, pane, tmp_path):
     """It would end that one's turn. Nothing is stored."""
     session, typed = pane
     one.prompt()
@@ -331,7 +330,7 @@ def test_a_terminal_that_shows_another_session_gets_no_escape(one, pane, tmp_pat
     assert typed.read_bytes() == b""
 
 
-def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):  # noqa: F811
+def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):
     """Nothing is stored and no key is typed."""
     session, typed = pane
     registry.save_session(one.world.layout, session)
@@ -369,7 +368,7 @@ def test_the_input_box_is_found_on_the_screen(screen, text):
     assert claude_code.input_text(screen) == text
 
 
-def test_the_pane_is_recorded_when_a_session_starts(host):  # noqa: F811
+def test_the_pane_is_recorded_when_a_session_starts(host):
     """From TMUX and TMUX_PANE, as a hint that is proven on use."""
     made = host(extra={"TMUX": "/tmp/tmux-0/default,123,0", "TMUX_PANE": "%7"})
     made.start()
@@ -379,7 +378,7 @@ def test_the_pane_is_recorded_when_a_session_starts(host):  # noqa: F811
     assert known.terminal == ("/tmp/tmux-0/default", "%7")
 
 
-def test_a_worker_that_has_ended_is_not_taken_over(one, run):  # noqa: F811
+def test_a_worker_that_has_ended_is_not_taken_over(one, run):
     """Exit 4."""
     workers = registry.Registry(one.world.layout)
     worker = workers.workers[one.worker]
@@ -389,7 +388,7 @@ def test_a_worker_that_has_ended_is_not_taken_over(one, run):  # noqa: F811
     assert run("takeover", one.worker, "x", *PERSON)[0] == 4
 
 
-def test_a_takeover_through_the_library_needs_a_person(one):  # noqa: F811
+def test_a_takeover_through_the_library_needs_a_person(one):
     """The check is the operation's, not the command's."""
     one.world.environ = {}
     assert take_over(one.world, "project", "x", timeout_s=0, speaker=HUMAN).status == "pending"

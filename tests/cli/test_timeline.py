@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulated import Ran, bound_by_modes, read_only, vyane
+from tests.simulated import Ran, bound_by_modes, program, read_only, vyane
 from vyane_cli import app
 from vyane_cli.store import codec
 
@@ -35,7 +35,7 @@ class Person:
     def run(self, *words: str, **more: Any) -> Ran:
         """In this process, unless something is to be done to the process."""
         if more:
-            return vyane(self.home, *words, **more)
+            return program(self.home, *words, **more)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             status = app.run(app.hoist([*words, "--home", str(self.home)]))

@@ -9,12 +9,14 @@ import sys
 
 import pytest
 
-from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
 from tests.simulated import World
-from tests.store.test_cancel import grow
+from tests.workers import grow
 from vyane_cli.operations.children.topology import topology
 from vyane_cli.render.machine import plain
 from vyane_cli.store import registry
+
+SOON = "from vyane_cli import app; from vyane_cli.commands import topology as t; t.EVERY_S = 0.1;"
+WATCH = [sys.executable, "-c", f"{SOON} app.main()", "topology", "--watch"]
 
 
 def names(nodes: list) -> list:
@@ -22,12 +24,12 @@ def names(nodes: list) -> list:
 
 
 @pytest.fixture
-def world(one) -> World:  # noqa: F811
+def world(one) -> World:
     one.world.environ = {}
     return one.world
 
 
-def test_the_tree_has_exactly_four_keys_and_every_child_once(run, world):  # noqa: F811
+def test_the_tree_has_exactly_four_keys_and_every_child_once(run, world):
     """Status, liveness, pending mail and the last progress are at each worker."""
     ids = grow(world, 5)
     world.send(ids[3], "hello")
@@ -44,7 +46,7 @@ def test_the_tree_has_exactly_four_keys_and_every_child_once(run, world):  # noq
     assert root["progress"] == ""
 
 
-def test_a_logical_session_is_an_address_and_lists_those_spawned_from_it(run, world):  # noqa: F811
+def test_a_logical_session_is_an_address_and_lists_those_spawned_from_it(run, world):
     """`children` are logical sessions, `workers` are workers."""
     grow(world, 2)
     child = registry.load_logical_session(world.layout, "vs-000001")
@@ -56,7 +58,7 @@ def test_a_logical_session_is_an_address_and_lists_those_spawned_from_it(run, wo
     assert names(found["workers"]) == [("n0", [("n1", [])])]
 
 
-def test_outside_of_a_session_all_trees_are_shown(run, world):  # noqa: F811
+def test_outside_of_a_session_all_trees_are_shown(run, world):
     """Each once, at its top."""
     grow(world, 2)
     found = json.loads(run("--json", "topology")[1])
@@ -65,7 +67,7 @@ def test_outside_of_a_session_all_trees_are_shown(run, world):  # noqa: F811
     assert [node["name"] for node in found["workers"]] == ["project", "n0"]
 
 
-def test_messages_are_a_fifth_key_on_request(run, world):  # noqa: F811
+def test_messages_are_a_fifth_key_on_request(run, world):
     """What waits in the inboxes of the tree."""
     ids = grow(world, 2)
     mail = world.send(ids[1], "hello")
@@ -74,7 +76,7 @@ def test_messages_are_a_fifth_key_on_request(run, world):  # noqa: F811
     assert [message["id"] for message in found["messages"]] == [mail]
 
 
-def test_the_last_progress_is_one_line_of_80_characters(one, run):  # noqa: F811
+def test_the_last_progress_is_one_line_of_80_characters(one, run):
     """The last answer, or the last tool."""
     one.prompt()
     one.stop(last_assistant_message="\n" + "long " * 40 + "\nsecond line")
@@ -84,7 +86,7 @@ def test_the_last_progress_is_one_line_of_80_characters(one, run):  # noqa: F811
     assert root["progress"].endswith("…")
 
 
-def test_a_person_sees_a_tree(run, world):  # noqa: F811
+def test_a_person_sees_a_tree(run, world):
     """Branches before the names."""
     grow(world, 5)
     out = run("topology", "n0")[1]
@@ -105,14 +107,14 @@ def test_a_cycle_of_links_is_no_endless_tree(world):
 
 
 @pytest.mark.parametrize("who", ["nobody", "vs-ffffff"])
-def test_an_unknown_worker_or_session_is_not_found(run, who):  # noqa: F811
+def test_an_unknown_worker_or_session_is_not_found(run, who):
     """Exit 3."""
     assert run("topology", who)[0] == 3
 
 
 def test_a_watched_tree_is_shown_again_and_again_until_it_is_ended(world):
     """One document a line; a worker that comes is in the next one; Ctrl-C ends it with 130."""
-    command = [sys.executable, "-m", "vyane_cli", "topology", "--watch", "--json"]
+    command = [*WATCH, "--json"]
     environ = {"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root}
     running = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, text=True)
     assert running.stdout is not None
@@ -129,7 +131,7 @@ def test_a_watched_tree_is_shown_again_and_again_until_it_is_ended(world):
 
 def test_a_watched_tree_stays_where_it_is_on_a_terminal(world):
     """The screen is cleared before each, so that the tree does not run away."""
-    command = [sys.executable, "-m", "vyane_cli", "topology", "--watch"]
+    command = WATCH
     environ = {"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root, "TERM": "xterm"}
     ours, theirs = pty.openpty()
     running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
@@ -147,7 +149,7 @@ def test_a_watched_tree_stays_where_it_is_on_a_terminal(world):
 
 def test_a_watched_tree_ends_quietly_with_its_reader(world):
     """`vyane topology --watch | head -1`."""
-    command = [sys.executable, "-m", "vyane_cli", "topology", "--watch", "--json"]
+    command = [*WATCH, "--json"]
     environ = {"PATH": os.environ["PATH"], "VYANE_HOME": world.layout.root}
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
     assert running.stdout is not None

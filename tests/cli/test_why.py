@@ -3,16 +3,18 @@
 import json
 from typing import Any
 
-from tests.cli.test_send import host, one, run  # noqa: F401 - fixtures
+import pytest
+
 from tests.simulated import Host
 from vyane_cli.core.messages import FromKind
+from vyane_cli.operations import sleeper
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.setup.settings import set_setting
 
 AGENT = Speaker(FromKind.WORKER, "w-0123456789ab", "api-main")
 
 
-def told(run: Any, message_id: str) -> dict[str, Any]:  # noqa: F811
+def told(run: Any, message_id: str) -> dict[str, Any]:
     """The story as a program reads it; the same words reach a person."""
     code, out, _ = run("--json", "why", message_id)
     assert code == 0
@@ -27,7 +29,7 @@ def steps(story: dict[str, Any]) -> list[tuple[str, str]]:
     return [(step["step"], step["rule"]) for step in story["steps"]]
 
 
-def test_a_delivery_at_a_tool_batch(one: Host, run: Any) -> None:  # noqa: F811
+def test_a_delivery_at_a_tool_batch(one: Host, run: Any) -> None:
     """Rule batch/normal; consumed by the event that proved it."""
     one.prompt()
     mail = one.world.send("project", "hello", AGENT)
@@ -42,7 +44,7 @@ def test_a_delivery_at_a_tool_batch(one: Host, run: Any) -> None:  # noqa: F811
     ]
 
 
-def test_a_start_by_a_watch(one: Host, run: Any) -> None:  # noqa: F811
+def test_a_start_by_a_watch(one: Host, run: Any) -> None:
     """Handed, then delivered by the prompt event that names it."""
     mail = one.world.send("project", "hello", AGENT)
     text = one.watch().text
@@ -58,10 +60,13 @@ def test_a_start_by_a_watch(one: Host, run: Any) -> None:  # noqa: F811
     ]
 
 
-def test_what_was_too_soon_is_delivered_by_the_sleeper(one: Host, run: Any) -> None:  # noqa: F811
+def test_what_was_too_soon_is_delivered_by_the_sleeper(
+    one: Host, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Held with the age of the last start and the minimum; a real process then delivers it."""
+    monkeypatch.setattr(sleeper, "LOOK_S", 0.1)
     one.world.environ = {}
-    set_setting(one.world, "delivery.too_soon_s", "3")
+    set_setting(one.world, "delivery.too_soon_s", "2")
     one.world._config = None
     first = one.world.send("project", "first", AGENT)
     one.woken(one.watch().text)
@@ -80,12 +85,12 @@ def test_what_was_too_soon_is_delivered_by_the_sleeper(one: Host, run: Any) -> N
         ("handed to the host", "watch/normal"),
     ]
     held = story["steps"][1]
-    assert held["readings"]["minimum_s"] == 3
-    assert 0 <= held["readings"]["last_start_s_ago"] < 3
-    assert 0 < held["again_ms"] <= 3000
+    assert held["readings"]["minimum_s"] == 2
+    assert 0 <= held["readings"]["last_start_s_ago"] < 2
+    assert 0 < held["again_ms"] <= 2000
 
 
-def test_what_was_held_because_the_target_was_busy(one: Host, run: Any) -> None:  # noqa: F811
+def test_what_was_held_because_the_target_was_busy(one: Host, run: Any) -> None:
     """The reading is the session's liveness."""
     one.prompt()
     mail = one.world.send("project", "hello", AGENT)
@@ -97,7 +102,7 @@ def test_what_was_held_because_the_target_was_busy(one: Host, run: Any) -> None:
     assert "busy" in story["now"]
 
 
-def test_what_is_shown_again_after_a_crash(one: Host, run: Any) -> None:  # noqa: F811
+def test_what_is_shown_again_after_a_crash(one: Host, run: Any) -> None:
     """The claim of a dead process is void: pending again, then delivered, marked."""
     one.prompt()
     mail = one.world.send("project", "hello", AGENT)
@@ -126,7 +131,7 @@ def test_what_is_shown_again_after_a_crash(one: Host, run: Any) -> None:  # noqa
     ]
 
 
-def test_what_expired(one: Host, run: Any) -> None:  # noqa: F811
+def test_what_expired(one: Host, run: Any) -> None:
     """It waited longer than its time to live."""
     mail = one.world.send("project", "hello", AGENT, ttl_s=5.0)
     one.world.pass_s(6)

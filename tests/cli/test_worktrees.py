@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.cli import test_children
-from tests.cli.test_children import inbox, spawn, wait
+from tests.cli.children import inbox, spawn, wait
 from tests.simulated import vyane
 from tests.store.faults import stopped_at
 from vyane_cli.core.spawning import Order
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.store import registry
 
-world = test_children.world
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="there is no git")
 
 

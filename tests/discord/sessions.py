@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.conversations import channels as conversing
 from vyane_cli.operations.conversations.mirror_pull import PullReport, pull
 from vyane_cli.operations.conversations.mirror_push import PushReport, push
 from vyane_cli.operations.results import settle_child
@@ -193,3 +195,13 @@ def control(server: MockDiscord, path: str, **body: Any) -> Any:
     data = json.dumps(body).encode()
     with urllib.request.urlopen(f"{server.root}/_mock/{path}", data) as reply:
         return json.load(reply)
+
+
+def waits(session: Mirrored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the adapter waits passes at once, for Discord too."""
+    monkeypatch.setattr(conversing, "time", SimpleNamespace(sleep=session.pass_s))
+
+
+def started(session: Mirrored, text: str = "start") -> None:
+    session.turn(text)
+    session.push()

@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.discord.mockcord import Contract, MockDiscord
-from tests.discord.sessions import Mirrored, mirrored, tell_the_seam
-from tests.store.faults import Action, stopped_at
-
-LAST = 400
-"""More steps than there are: the loop ends when one was not reached."""
-EVERY = 12
-"""Of the calls that change a file every so many are killed; the store's own tests kill at each."""
-OPERATIONS = (
-    "create_thread create_message update_message update_channel list_messages get_channel"
-    " add_my_message_reaction get_active_guild_threads get_my_user"
-).split()
-
-
-def tell(one: Mirrored) -> None:
-    """What happened before the run: two turns, a child at work, a word of Alice's."""
-    one.turn("first\nmore")
-    one.push()
-    one.turn("second")
-    one.kid = one.child("kid", "check")  # type: ignore[attr-defined]
-    one.push()
-    one.say("please do B")
-    one.settle(one.kid, "0 " + "word " * 700 + "\n```py\n    x = 1\n```")  # type: ignore[attr-defined]
-    one.turn("third")
-    one.sent = one.world.send("channel:discord", "1.2 is out")  # type: ignore[attr-defined]
-
-
-def run(one: Mirrored) -> None:
-    """What is killed, and run again after it."""
-    one.pull()
-    one.push()
-
-
-def story(one: Mirrored) -> Action:
-    return lambda say: run(one)
-
-
-def read(one: Mirrored) -> tuple[list[Any], list[str], str]:
-    return one.scene(), one.words(), one.world.status(one.sent)  # type: ignore[attr-defined]
+from tests.discord.kills import (
+    OPERATIONS,
+    Reading,
+    killed_at_each_step,
+    losing_each_answer,
+    undisturbed,
+)
+from tests.discord.mockcord import Contract
 
 
 @pytest.fixture(scope="module")
-def expected(contract: Contract) -> tuple[list[Any], list[str], str]:
-    server = MockDiscord(contract=contract, limits={"enabled": False})
-    with server, mirrored(server) as one:
-        tell(one)
-        run(one)
-        run(one)
-        return read(one)
+def expected(contract: Contract) -> Reading:
+    return undisturbed(contract)
 
 
-def test_what_is_expected_is_what_a_person_should_read(expected: Any) -> None:
+def test_what_is_expected_is_what_a_person_should_read(expected: Reading) -> None:
     threads, words, status = expected
 
     assert (words, status) == (["please do B"], "consumed")
@@ -70,44 +32,13 @@ def test_what_is_expected_is_what_a_person_should_read(expected: Any) -> None:
 
 
 def test_killed_at_any_step_the_threads_read_as_after_an_undisturbed_run(
-    contract: Contract, expected: Any, monkeypatch: pytest.MonkeyPatch
+    contract: Contract, expected: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell_the_seam(monkeypatch)
-    killed = set()
-    steps = iter(range(1, LAST))
-    for k in steps:
-        with MockDiscord(contract=contract, limits={"enabled": False}) as server:
-            with mirrored(server) as one:
-                tell(one)
-                ended = stopped_at(k, story(one))
-                if not ended.surprise and ended.finished:
-                    break
-                run(one)
-                run(one)
-                assert read(one) == expected, ended.at
-            server.assert_clean()
-        killed.add(ended.at.split()[1])
-        if "request" not in ended.at and "answer" not in ended.at:
-            for _ in range(EVERY - 1):
-                next(steps, None)
-
-    assert {"request", "answer"} < killed  # and some of those that change a file
+    killed_at_each_step(contract, expected, monkeypatch)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_whichever_answer_is_lost_the_threads_read_as_after_an_undisturbed_run(
-    contract: Contract, expected: Any, operation: str
+    contract: Contract, expected: Reading, operation: str
 ) -> None:
-    for skip in range(30):
-        with MockDiscord(contract=contract, limits={"enabled": False}) as server:
-            with mirrored(server) as one:
-                tell(one)
-                lost = server.fault(kind="drop", operation=operation, when="after", skip=skip)
-                run(one)
-                run(one)
-                assert read(one) == expected, (operation, skip)
-            server.assert_clean()
-        if not lost.hits:
-            break
-    else:
-        pytest.fail("more requests than a run should need")
+    losing_each_answer(contract, expected, operation)

@@ -6,20 +6,18 @@ import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.discord.mockcord import MockDiscord, fence_problems, lines_as_read, repeated
-from tests.discord.sessions import Mirrored, mirrored
+from tests.discord.sessions import Mirrored, mirrored, started, waits
 from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending
 from vyane_cli.errors import VyaneError
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.conversations import channels
 from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.checks import places
@@ -35,16 +33,6 @@ def one(discord: MockDiscord, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirro
         waits(session, monkeypatch)
         yield session
     discord.assert_clean()
-
-
-def waits(session: Mirrored, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the adapter waits passes at once, for Discord too."""
-    monkeypatch.setattr(channels, "time", SimpleNamespace(sleep=session.pass_s))
-
-
-def started(session: Mirrored, text: str = "start") -> None:
-    session.turn(text)
-    session.push()
 
 
 # ------------------------------------------------------------------ out

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.discord.mockcord import MockDiscord
-from tests.discord.sessions import Mirrored, mirrored
-from tests.discord.test_mirror import started, waits
+from tests.discord.sessions import Mirrored, mirrored, started, waits
 from tests.simulated import World
 from vyane_cli import channels
 from vyane_cli.core.conversations import Conversation

@@ -12,7 +12,7 @@ import pytest
 
 from tests.reliability import acts, steps
 from tests.reliability.scale import FULL, dice, size
-from tests.simulated import Host, machine, vyane
+from tests.simulated import Host, machine, program
 from vyane_cli.store import journal
 
 SIZE = 256 * 1024
@@ -91,7 +91,7 @@ def test_a_disk_that_fills_up_refuses_or_keeps_and_works_again_with_space(small_
             took = one_level(host, text)
             stored, refused = stored + took, refused + (not took)
             filler.unlink()
-            again = vyane(host.home, "--json", "send", "project", "with space again")
+            again = program(host.home, "--json", "send", "project", "with space again")
             assert again.status == 0, again.err
             shown = [host.prompt().text, *(host.batch().text for _ in range(3)), host.stop().text]
             assert "".join(shown).count("with space again") == 1
@@ -106,7 +106,7 @@ def test_a_disk_that_fills_up_refuses_or_keeps_and_works_again_with_space(small_
 def one_level(host: Host, text: str) -> bool:
     """A send, two hooks and a registration on the disk as full as it is; whether the first went."""
     before = texts(host)
-    sent = vyane(host.home, "--json", "send", "project", text)
+    sent = program(host.home, "--json", "send", "project", text)
     if sent.status == 0:
         assert texts(host) == [*before, text]
     else:
@@ -117,7 +117,7 @@ def one_level(host: Host, text: str) -> bool:
         ran = host.hook(name)
         assert ran.status == 0
         assert not ran.out or json.loads(ran.out)
-    registered = vyane(host.home, "--json", "workers", "register", "bob")
+    registered = program(host.home, "--json", "workers", "register", "bob")
     names = [worker.name for worker in host.world_workers()]
     assert ("bob" in names) == (registered.status in (0, 8)), registered.err
     assert damaged(host.home) == []
@@ -136,7 +136,7 @@ def test_a_limit_on_the_size_of_files_refuses_and_takes_nothing_away(limit, coun
         def bounded() -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (len(was) + limit, len(was) + limit))
 
-        sent = vyane(act.lab.home, "--json", *act.case.words, preexec_fn=bounded)
+        sent = program(act.lab.home, "--json", *act.case.words, preexec_fn=bounded)
         count(commands=1)
         if sent.status == 0:
             assert act.case.seen() == act.after
@@ -146,4 +146,4 @@ def test_a_limit_on_the_size_of_files_refuses_and_takes_nothing_away(limit, coun
             assert act.case.seen() == before
             assert path.read_bytes() == was
         assert acts.unsound(act.lab) == []
-        assert vyane(act.lab.home, *act.case.words).status == 0
+        assert program(act.lab.home, *act.case.words).status == 0

@@ -6,7 +6,7 @@ import re
 from tests.reliability import history
 from tests.reliability.actors import Stage, wait_for
 from tests.reliability.scale import size
-from tests.simulated import vyane
+from tests.simulated import program
 
 MESSAGES = size(4_000, 100_000)
 WRITERS, TICKERS, READERS = 8, 4, 2
@@ -61,21 +61,21 @@ def test_each_message_of_a_command_is_shown_once_while_others_compact(stage, cou
 
     def sending(who: str) -> None:
         for number in range(SENDS):
-            ran = vyane(host.home, "send", "project", f"text {who}:{number};")
+            ran = program(host.home, "send", "project", f"text {who}:{number};")
             assert ran.status == 0, ran.err
 
     writers = [stage.begin(lambda who=f"w{n}": sending(who)) for n in range(4)]  # type: ignore[misc]
     shown, left, compacted = "", set(writers), 0
     while left:
         shown += host.hook("PostToolBatch").text
-        assert vyane(host.home, "gc", "--older-than", "0.001s").status == 0
+        assert program(host.home, "gc", "--older-than", "0.001s").status == 0
         compacted += 1
         ended = {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
         left -= ended
     stage.check_complaints()
     while text := host.batch().text:
         shown += text
-    vyane(host.home, "gc", "--older-than", "0.001s")
+    program(host.home, "gc", "--older-than", "0.001s")
     wanted = sorted(f"w{n}:{number}" for n in range(4) for number in range(SENDS))
     count(messages=len(wanted), compacted=compacted)
 

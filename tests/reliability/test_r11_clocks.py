@@ -13,7 +13,7 @@ import pytest
 from tests.hostlab.waiting import wait_until
 from tests.reliability import acts, clocks
 from tests.reliability.scale import FULL
-from tests.simulated import machine, vyane
+from tests.simulated import machine, program
 from vyane_cli.operations.timelines.turn import start_turn
 from vyane_cli.store import locks, registry
 
@@ -56,7 +56,7 @@ def test_a_writer_that_is_slow_to_get_the_lock_is_not_passed_over():
 
         def poll() -> list[str]:
             words = ("--json", "watch", "builder", "--history", "--consumer", "reader")
-            lines = vyane(world.layout.root, *words).out.splitlines()
+            lines = program(world.layout.root, *words).out.splitlines()
             events = (json.loads(line) for line in lines)
             return [e["payload"].get("tool", "") for e in events if e["kind"] == "ToolObserved"]
 
@@ -71,7 +71,7 @@ def test_a_writer_that_is_slow_to_get_the_lock_is_not_passed_over():
         slow.send_signal(signal.SIGSTOP)
         wait_until(lambda: not waits_for_a_lock(slow.pid), "it is stopped")
         locks.give_back(held)
-        assert vyane(world.layout.root, *emit("quick")).status == 0
+        assert program(world.layout.root, *emit("quick")).status == 0
         assert poll() == ["quick"]
         slow.send_signal(signal.SIGCONT)
         assert slow.wait(timeout=60) == 0
@@ -189,19 +189,19 @@ def test_a_round_whose_clock_is_wrong_ends_nothing_that_lives(count):
             hosts.append(make(cwd=str(folder)))
             hosts[-1].start()
         home, world = hosts[0].home, hosts[0].world
-        vyane(home, "project", "create", "al", "--dir", hosts[0].cwd, "--main", "s0")
+        program(home, "project", "create", "al", "--dir", hosts[0].cwd, "--main", "s0")
         for number in range(1, 6):
-            vyane(home, "project", "join", "al", f"s{number}")
+            program(home, "project", "join", "al", f"s{number}")
         mail = [world.send(f"s{number}", "hello") for number in range(6)]
         for host in hosts[4:]:
             host.die()
         cells = []
         for offset in (0, 9 * HOUR, 8 * HOUR, 30 * DAY, 0, HOUR // 6):
             environ = clocks.shifted({}, offset, wall_only=True)
-            ran = vyane(home, "--json", "wake", "--project", "al", environ=environ)
+            ran = program(home, "--json", "wake", "--project", "al", environ=environ)
             assert ran.status == 0, ran.err
             cells.append(ran.document["cell"])
-            rows = vyane(home, "--json", "workers", "list", "--all", environ=environ).document
+            rows = program(home, "--json", "workers", "list", "--all", environ=environ).document
             seen = {row["name"]: row["liveness"] for row in rows}
             assert seen == {f"s{n}": "idle" if n < 4 else "exited" for n in range(6)}, offset
             count(rounds=1)

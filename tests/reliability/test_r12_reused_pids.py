@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.scale import size
-from tests.simulated import machine, vyane
+from tests.simulated import machine, program
 from vyane_cli.store import processes
 
 LAST = Path("/proc/sys/kernel/ns_last_pid")
@@ -65,12 +65,14 @@ def test_a_process_with_a_pid_that_was_a_sessions_gets_no_signal(count):
             try:
                 if processes.identify(pid) == before:
                     continue  # both began in the same hundredth of a second
-                rows = vyane(host.home, "--json", "workers", "list", "--all")
+                rows = program(host.home, "--json", "workers", "list", "--all")
                 row = next(r for r in _documents(rows.out) if r["name"] == name)
                 assert row["liveness"] == "exited", number
                 forced = ("--force", "--wait", "0.01s", *PERSON)
-                vyane(host.home, "--json", "takeover", name, "stop", "--timeout", "0.01s", *PERSON)
-                vyane(host.home, "--json", "cancel", name, *forced)
+                program(
+                    host.home, "--json", "takeover", name, "stop", "--timeout", "0.01s", *PERSON
+                )
+                program(host.home, "--json", "cancel", name, *forced)
                 time.sleep(0.01)
                 assert innocent.poll() is None
                 rounds += 1

@@ -7,12 +7,17 @@ only if its process is gone. What it acknowledged, or showed, it says through a 
 import json
 import os
 import sys
+import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from vyane_cli.errors import VyaneError
+from tests.simulated import Host, World, machine
+from vyane_cli.errors import ExitCode, VyaneError
+from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import files
 
 STOPPED = 77
@@ -36,6 +41,14 @@ class Outcome:
     """The exit code of that error."""
     at: str
     """The call at which it was stopped or failed."""
+    killed: bool = False
+
+    @property
+    def told(self) -> bool | None:
+        """Whether it said that it is done (exit 0 and 8) or not; None if it died with no word."""
+        if self.killed:
+            return True if self.said else None
+        return self.code in (ExitCode.DONE, ExitCode.DURABILITY_UNKNOWN)
 
     @property
     def surprise(self) -> bool:
@@ -81,8 +94,9 @@ def _run(k: int, action: Action, fault: Callable[[str, str], None], times: int) 
             marks.update(line["mark"])
     said = [line for line in lines if not (isinstance(line, dict) and "mark" in line)]
     return Outcome(
-        "at" not in marks, said, marks.get("error", ""), marks.get("code", 0), marks.get("at", "")
-    )
+        "at" not in marks, said, marks.get("error", ""), marks.get("code", 0), marks.get("at", ""),
+        status == STOPPED,
+    )  # fmt: skip
 
 
 def _child(
@@ -109,3 +123,92 @@ def _child(
     except BaseException as error:
         say({"mark": {"error": f"!{error!r}", "code": 1}})
     os._exit(0)
+
+
+# ------------------------------------------------------------------ at every call
+
+
+class Scene(ABC):
+    """A command on a machine, and what is true after it was stopped or failed. Each run has one."""
+
+    world: World
+
+    @abstractmethod
+    def act(self, say: Say) -> None:
+        """Run the command. What it acknowledges, or shows, is said."""
+
+    @abstractmethod
+    def look(self, outcome: Outcome) -> None:
+        """Assert what is true at once: it is done or it is not, and it said which."""
+
+    @abstractmethod
+    def retry(self, outcome: Outcome) -> None:
+        """Run the same command, and those after it; assert what is true then."""
+
+
+Make = Callable[..., Host]
+
+
+def old_or_new(outcome: Outcome, now: object, old: object, new: object) -> None:
+    """Assert that it is one of the two, and the one that the command told of, if it did."""
+    wanted = {True: [new], False: [old], None: [old, new]}[outcome.told]
+    assert now in wanted, (outcome.at, outcome.error, now, wanted)
+
+
+def every_k(run: Callable[[int], Outcome]) -> int:
+    """Run with k = 1, 2, 3 … until a run is not touched any more; the number of runs."""
+    for k in range(1, 400):
+        if run(k).finished:
+            return k
+    raise AssertionError("no end")
+
+
+def killed_at_every_call(scene_of: Callable[[Make], Scene]) -> int:
+    """Kill the command of the scene just before each of its calls; return the number of runs.
+
+    What the dead one had half written is left behind, and `gc` takes it after an hour.
+    """
+
+    def run(k: int) -> Outcome:
+        with machine() as make:
+            scene = scene_of(make)
+            outcome = stopped_at(k, scene.act)
+            scene.look(outcome)
+            scene.retry(outcome)
+            long_ago = time.time() - 2 * 3600
+            for path in temporaries(scene.world):
+                os.utime(path, (long_ago, long_ago))
+                collect(scene.world)
+            assert temporaries(scene.world) == [], outcome.at
+            return outcome
+
+    return every_k(run)
+
+
+def failing_at_every_call(
+    scene_of: Callable[[Make], Scene], number: int, times: int = 1
+) -> list[Outcome]:
+    """Refuse each call of the command of the scene (and those after it); return the outcomes.
+
+    Only errors that vyane knows come out, and nothing that is half written stays.
+    """
+    outcomes: list[Outcome] = []
+
+    def run(k: int) -> Outcome:
+        with machine() as make:
+            scene = scene_of(make)
+            outcome = failing_at(k, scene.act, number, times)
+            outcomes.append(outcome)
+            assert not outcome.surprise, (outcome.at, outcome.error)
+            scene.look(outcome)
+            scene.retry(outcome)
+            assert temporaries(scene.world) == [], outcome.at
+            return outcome
+
+    every_k(run)
+    return outcomes
+
+
+def temporaries(world: World) -> list[Path]:
+    """What was being written when its writer ended."""
+    return sorted(Path(world.layout.root).rglob("*.tmp"))

@@ -13,12 +13,13 @@ import pytest
 
 from tests.simulated import HUMAN, OUTSIDE, World, fast_folder
 from tests.store.faults import stopped_at
+from tests.workers import grow
 from vyane_cli.core.cancels import Outcome
 from vyane_cli.core.mailbox import Process
 from vyane_cli.core.messages import FromKind
-from vyane_cli.core.sessions import HostSession, LogicalSession
-from vyane_cli.core.workers import Worker, WorkerStatus
+from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import ConflictError, RefusedError
+from vyane_cli.operations.children import cancel as cancelling
 from vyane_cli.operations.children.cancel import Cancelled, cancel
 from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.setup.init import initialise
@@ -28,39 +29,6 @@ FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 STRIDE = 1 if FULL else 7
 """A kill at each 7th step of several hundred, and at every one of the first and the last."""
 EDGE = 12
-
-
-def grow(world: World, size: int, independent: tuple[int, ...] = (), **more: Any) -> list[str]:
-    """A tree of workers with three children each, all idle in this very process; their ids."""
-    workers = registry.Registry(world.layout)
-    ids = [f"w-{number:06x}" for number in range(size)]
-    for number, worker_id in enumerate(ids):
-        parent = ids[(number - 1) // 3] if number else None
-        logical = f"vs-{number:06x}"
-        worker = Worker(
-            worker_id,
-            f"n{number}",
-            "claude_cli",
-            logical,
-            status=WorkerStatus.RUNNING,
-            session_id=f"s{number}",
-            parent_worker_id=parent,
-            children_worker_ids=tuple(ids[3 * number + 1 : 3 * number + 4]),
-            independent=number in independent,
-            created_at=1.0,
-        )
-        workers.put(worker)
-        registry.save_logical_session(
-            world.layout, LogicalSession(logical, worker.name, worker_id, 1.0)
-        )
-        session = HostSession(
-            f"s{number}", "claude-code", worker_id, worker.name, logical,
-            process=processes.myself(),
-        )  # fmt: skip
-        registry.save_session(world.layout, session._replace(**more))
-        registry.write_current(world.layout, worker_id, session.id)
-    workers.save()
-    return ids
 
 
 def end_state(world: World) -> dict[str, Any]:
@@ -125,14 +93,6 @@ def test_a_cancel_that_was_killed_at_any_step_ends_as_an_undisturbed_one_when_ru
             shutil.rmtree(world.layout.root)
 
 
-@pytest.fixture
-def world():
-    with fast_folder() as folder:
-        made = World(folder / "vyane")
-        initialise(made)
-        yield made
-
-
 def test_independent_subtrees_go_on_and_are_listed(world):
     """Their records are as before; nobody told them."""
     ids = grow(world, 13, (2,))
@@ -185,7 +145,7 @@ def test_only_the_person_and_the_ancestors_may_cancel(world):
     assert registry.Registry(world.layout).workers[ids[1]].cancel_propagated_from == ids[0]
 
 
-def test_force_ends_the_process_that_is_proven_to_be_the_workers(world):
+def test_force_ends_the_process_that_is_proven_to_be_the_workers(world, monkeypatch):
     """TERM first; one that ignores it gets KILL."""
     program = "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); "
     with (
@@ -202,6 +162,7 @@ def test_force_ends_the_process_that_is_proven_to_be_the_workers(world):
             assert session is not None
             known = processes.identify(process.pid)
             registry.save_session(world.layout, session._replace(process=known))
+        monkeypatch.setattr(cancelling, "KILL_AFTER_S", 0.3)
         began = time.monotonic()
         done = run(world, ids[0], force=True, wait_s=5)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, stopped_at
-from tests.store.test_mirror import ME, folder, no_channel_fault, said, set_up, turn, write
+from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, turn, write
 from vyane_cli.channels import file
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.errors import NotFoundError
@@ -21,10 +21,10 @@ from vyane_cli.operations.identity import Speaker
 
 
 @pytest.fixture
-def one(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def one(host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Mirrored to a folder."""
     monkeypatch.setattr(file, "_owner", lambda path: ME)
-    with machine() as host:
-        yield set_up(host())
+    return set_up(host())
 
 
 def board(host: Host) -> Path:

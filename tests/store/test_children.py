@@ -3,15 +3,16 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.simulated import HUMAN, Host, World, fast_folder, machine, stopped_holder
-from tests.store.faults import Outcome, stopped_at
-from vyane_cli.core.messages import Kind
+from tests.simulated import HUMAN, Host, World, machine, stopped_holder
+from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
+from tests.workers import named, order, results, workers
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
@@ -30,23 +31,16 @@ from vyane_cli.operations.results import (
     settle_exit,
     settle_lost,
 )
-from vyane_cli.operations.setup.init import initialise
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import launches, registry
 from vyane_cli.store.locks import Kind as LockKind
 
 
-def world_in(folder: Path) -> World:
-    world = World(folder / "vyane")
-    initialise(world)
+@pytest.fixture
+def world(world: World) -> World:
+    """With a parent, bob."""
     world.register("bob")
     return world
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with fast_folder() as folder:
-        yield world_in(folder)
 
 
 @pytest.fixture
@@ -61,65 +55,50 @@ def launched(monkeypatch) -> list[str]:
     return started
 
 
-def workers(world: World) -> dict[str, Worker]:
-    return dict(registry.Registry(world.layout).workers)
-
-
-def named(world: World, name: str) -> Worker:
-    (found,) = [w for w in workers(world).values() if w.name == name]
-    return found
-
-
-def order(prompt: str = "do it", **more: Any) -> Order:
-    return Order(prompt, "bob", cwd="/tmp", **more)
-
-
-def results(world: World, worker: str) -> list[Any]:
-    box = world.inbox(worker).mailbox
-    return [e.message for e in box.entries if e.message.kind is Kind.TASK_RESULT]
-
-
-def every_k(run: Callable[[int], Outcome]) -> int:
-    for k in range(1, 400):
-        if run(k).finished:
-            return k
-    raise AssertionError("no end")
-
-
 # ------------------------------------------------------------------ spawn
 
 
+class Spawned(Scene):
+    """No launcher without a record, and the next spawn works."""
+
+    def __init__(self, make: Make) -> None:
+        self.world = make().world
+        self.world.register("bob")
+
+    def act(self, say: Say) -> None:
+        say(spawn(self.world, order(block_parent=True)).id)
+
+    def look(self, outcome: Outcome) -> None:
+        children = [w for w in workers(self.world).values() if w.parent_worker_id]
+        bob = named(self.world, "bob")
+        assert bob.children_worker_ids == tuple(w.id for w in children), outcome.at
+        assert not outcome.said or outcome.said == [w.id for w in children], outcome.at
+        for child in children:
+            linked_whole(self.world, bob, child)
+        started = started_in(self.world)
+        if started.exists():
+            assert [w.id for w in children] == [started.read_text()], outcome.at
+
+    def retry(self, outcome: Outcome) -> None:
+        later = spawn(self.world, order())
+        assert later.id in named(self.world, "bob").children_worker_ids
+        assert collect(self.world)[1] == 0
+
+
+def started_in(world: World) -> Path:
+    """Where a launcher that is not started leaves the name of its worker."""
+    return Path(world.layout.root).parent / "started"
+
+
 def test_a_spawn_that_is_killed_leaves_no_child_or_one_that_is_linked_whole(monkeypatch):
-    """At every call. No launcher without a record, and the next spawn works."""
+    """At every call."""
+    monkeypatch.setattr(
+        spawning,
+        "start_launcher",
+        lambda runtime, worker, environment: started_in(runtime).write_text(worker),
+    )
 
-    def run(k: int) -> Outcome:
-        with fast_folder() as folder:
-            world = world_in(folder)
-            started = folder / "started"
-
-            def start(runtime: object, worker: str, environment: object) -> None:
-                started.write_text(worker)
-
-            monkeypatch.setattr(spawning, "start_launcher", start)
-
-            def action(say: Callable[[object], None]) -> None:
-                say(spawn(world, order(block_parent=True)).id)
-
-            outcome = stopped_at(k, action)
-            children = [w for w in workers(world).values() if w.parent_worker_id]
-            bob = named(world, "bob")
-            assert bob.children_worker_ids == tuple(w.id for w in children), outcome.at
-            assert not outcome.said or outcome.said == [w.id for w in children], outcome.at
-            for child in children:
-                linked_whole(world, bob, child)
-            if started.exists():
-                assert [w.id for w in children] == [started.read_text()], outcome.at
-            later = spawn(world, order())
-            assert later.id in named(world, "bob").children_worker_ids
-            assert collect(world)[1] == 0
-            return outcome
-
-    assert every_k(run) > 10
+    assert killed_at_every_call(Spawned) > 10
 
 
 def linked_whole(world: World, parent: Worker, child: Worker) -> None:
@@ -183,38 +162,44 @@ def test_a_child_of_an_ended_parent_or_with_a_taken_name_is_refused(world, launc
 # ------------------------------------------------------------------ results
 
 
+class Settled(Scene):
+    """The parent has no result or one, and after the retry exactly one."""
+
+    def __init__(self, make: Make, text: str) -> None:
+        self.world, self.text = make().world, text
+        self.world.register("bob")
+        self.child = spawn(self.world, order(block_parent=True))
+
+    def act(self, say: Say) -> None:
+        settle_child(self.world, self.child.id, Report(Ending.SUCCESS, self.text))
+        say("done")
+
+    def look(self, outcome: Outcome) -> None:
+        bob = named(self.world, "bob")
+        self.before = results(self.world, bob.id)
+        assert len(self.before) == 1 if outcome.said else len(self.before) <= 1, outcome.at
+        if workers(self.world)[self.child.id].final:
+            assert self.before, outcome.at
+            assert bob.blocked_on_message_id is None, outcome.at
+        else:
+            assert bob.blocked_on_message_id == self.child.dispatch_id, outcome.at
+
+    def retry(self, outcome: Outcome) -> None:
+        if not workers(self.world)[self.child.id].final:
+            settle_child(self.world, self.child.id, Report(Ending.ERROR, "", "another sender"))
+        bob = named(self.world, "bob")
+        (after,) = results(self.world, bob.id)
+        assert not self.before or after == self.before[0], outcome.at
+        assert after.correlation_id == self.child.dispatch_id
+        assert bob.blocked_on_message_id is None
+        if after.payload["success"]:
+            assert whole_text(self.world, after) == self.text.strip("\n")
+
+
 @pytest.mark.parametrize("text", ["done", "long " * 5000], ids=["short", "long"])
 def test_a_result_that_is_killed_is_sent_once_by_whoever_tries_again(text, launched):
-    """At every call: the parent has none or one, and after the retry exactly one."""
-
-    def run(k: int) -> Outcome:
-        with fast_folder() as folder:
-            world = world_in(folder)
-            child = spawn(world, order(block_parent=True))
-
-            def action(say: Callable[[object], None]) -> None:
-                settle_child(world, child.id, Report(Ending.SUCCESS, text))
-                say("done")
-
-            outcome = stopped_at(k, action)
-            bob = named(world, "bob")
-            before = results(world, bob.id)
-            assert len(before) == 1 if outcome.said else len(before) <= 1, outcome.at
-            if workers(world)[child.id].final:
-                assert before, outcome.at
-                assert bob.blocked_on_message_id is None, outcome.at
-            else:
-                assert bob.blocked_on_message_id == child.dispatch_id, outcome.at
-                settle_child(world, child.id, Report(Ending.ERROR, "", "another sender"))
-            (after,) = results(world, bob.id)
-            assert not before or after == before[0], outcome.at
-            assert after.correlation_id == child.dispatch_id
-            assert named(world, "bob").blocked_on_message_id is None
-            if after.payload["success"]:
-                assert whole_text(world, after) == text.strip("\n")
-            return outcome
-
-    assert every_k(run) > 4
+    """At every call."""
+    assert killed_at_every_call(partial(Settled, text=text)) > 4
 
 
 def test_a_child_has_one_result_and_a_worker_that_nobody_dispatched_has_none(world, launched):

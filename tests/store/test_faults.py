@@ -1,17 +1,27 @@
-"""Send, tick, register and gc, stopped and failed at every call that changes a file."""
+"""Commands and ticks, stopped and failed at every call that changes a file."""
 
 import errno
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.simulated import HUMAN, Host, machine
-from tests.store.faults import Outcome, failing_at, stopped_at
-from vyane_cli.errors import DurabilityUnknownError, VyaneError
+from tests.simulated import HUMAN, Host
+from tests.store.faults import (
+    Make,
+    Outcome,
+    Say,
+    Scene,
+    failing_at,
+    failing_at_every_call,
+    killed_at_every_call,
+    old_or_new,
+    stopped_at,
+)
+from vyane_cli.errors import DurabilityUnknownError, ExitCode, VyaneError
 from vyane_cli.hosts import claude_code
 from vyane_cli.operations.rename import rename_worker
 from vyane_cli.operations.send import Draft, send
@@ -25,28 +35,7 @@ ERRNOS = [errno.ENOSPC, errno.EIO] + ([errno.EROFS, errno.EDQUOT, errno.EACCES] 
 TORN = b'{"v":1,"op":"message","message":{"id'
 
 
-def every_k(run: Callable[[int], Outcome]) -> int:
-    """Run with k = 1, 2, 3 … until a run is not touched any more; the number of runs."""
-    for k in range(1, 400):
-        if run(k).finished:
-            return k
-    raise AssertionError("no end")
-
-
-def show(one: Host, shown: dict[str, int]) -> str:
-    """All that the session is given from here on, over several calls; counts in `shown`."""
-    texts = [one.prompt().text, one.batch().text, one.batch().text, one.stop().text]
-    text = "\n".join(texts)
-    for part in text.split("\nMessage from ")[0:] if text else []:
-        for word in part.split():
-            mail = word.rstrip(",")
-            if len(mail) == 26 and f"id {mail}" in part:
-                shown[mail] = shown.get(mail, 0) + 1
-                break
-    return text
-
-
-def put(one: Host, text: str, key: str | None, say: Callable[[object], None]) -> None:
+def put(one: Host, text: str, key: str | None, say: Say) -> None:
     """Send, and acknowledge as exit 0 would."""
     draft = Draft("project", text, idempotency_key=key)
     say(send(one.world, draft, HUMAN).message.id)
@@ -61,11 +50,11 @@ def texts_of(one: Host) -> list[str]:
     return [str(e.message.payload["text"]) for e in entries]
 
 
-def ready(make: Callable[..., Host], start: str) -> Host:
+def ready(make: Make, start: str = "") -> Host:
     """A session whose inbox is empty, filled, or has a torn tail."""
     one = make()
     one.start()
-    if start != "empty":
+    if start in ("filled", "torn"):
         one.world.send("project", "first")
         one.world.send("project", "second")
     if start == "torn":
@@ -74,162 +63,82 @@ def ready(make: Callable[..., Host], start: str) -> Host:
     return one
 
 
-# ------------------------------------------------------------------ send
-
-
-@pytest.mark.parametrize("start", ["empty", "filled", "torn"])
-@pytest.mark.parametrize("key", [None, "key"])
-def test_a_send_that_is_killed_loses_nothing_that_was_acknowledged(start, key):
-    """Old or new inbox, never between; the next command works; a retry with the key is harmless."""
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = ready(make, start)
-            before = texts_of(one)
-            outcome = stopped_at(k, partial(put, one, "hello", key))
-            after = texts_of(one)
-            assert after in (before, [*before, "hello"]), outcome.at
-            assert not outcome.said or after == [*before, "hello"], outcome.at
-            one.world.send("project", "hello", idempotency_key=key)
-            again = texts_of(one)
-            if key:
-                assert again == [*before, "hello"], outcome.at
-            else:
-                assert again == [*after, "hello"], outcome.at
-            kept = quarantine.listing(one.home)
-            assert [Path(f["file"]).read_bytes() for f in kept] == (
-                [TORN] if start == "torn" else []
-            )
-            assert one.prompt().text.count("hello") == again.count("hello")
-            return outcome
-
-    assert every_k(run) > 3
-
-
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-@pytest.mark.parametrize("start", ["empty", "filled", "torn"])
-@pytest.mark.parametrize("times", [1, 1000], ids=["once", "for-ever"])
-def test_a_send_that_fails_says_truly_whether_the_message_is_stored(start, number, times):
-    """
-    Done: it is readable. Failed: it is not visible. Unknown (exit 8): it is visible, and a
-    retry with the key leaves one. Afterwards the same command works.
-    """
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = ready(make, start)
-            before = texts_of(one)
-            outcome = failing_at(k, partial(put, one, "hello", "key"), number, times)
-            after = texts_of(one)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            if outcome.code in (0, 8):
-                assert after == [*before, "hello"], outcome.at
-            else:
-                assert after == before, (outcome.at, outcome.error)
-            assert bool(outcome.said) == (outcome.code == 0)
-            one.world.send("project", "hello", idempotency_key="key")
-            assert texts_of(one) == [*before, "hello"], outcome.at
-            if start == "torn":
-                kept = quarantine.listing(one.home)
-                assert TORN in [Path(f["file"]).read_bytes() for f in kept]
-            assert temporaries(one.home) == [], outcome.at
-            return outcome
-
-    every_k(run)
-
-
-def temporaries(home: str) -> list[str]:
-    return [p.name for p in Path(home).rglob("*") if p.name.endswith(".tmp")]
-
-
-def test_a_failed_flush_after_the_commit_is_told_apart_from_failure():
-    """Stored, durability unknown: exit 8, with the id; the retry leaves exactly one."""
-    codes = set()
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = ready(make, "filled")
-            outcome = failing_at(k, partial(put, one, "hello", "key"), errno.EIO)
-            codes.add((outcome.code, outcome.at.split()[1] if outcome.at else ""))
-            return outcome
-
-    every_k(run)
-    assert (8, "fsync") in codes
-    assert all(name == "fsync" for code, name in codes if code == 8)
-
-
-def test_a_retry_is_done_only_when_the_disk_confirms_what_is_there(monkeypatch):
-    """ "It is there" is not "it is durable": a retry flushes file and folders, or says 8 again."""
-    with machine() as make:
-        one = ready(make, "filled")
-        before = texts_of(one)
-        path = one.world.layout.inbox(one.worker)
-        draft = Draft("project", "hello", idempotency_key="key")
-
-        def failing(where: str) -> None:
-            def step(name: str, place: str) -> None:
-                if name == "fsync" and place == where:
-                    raise OSError(5, "Input/output error")
-
-            monkeypatch.setattr(files, "step", step)
-
-        for where in (path, path, os.path.dirname(path)):
-            failing(where)
-            with pytest.raises(DurabilityUnknownError):
-                send(one.world, draft, HUMAN)
-        failing("")
-
-        assert send(one.world, draft, HUMAN).repeated
-        assert texts_of(one) == [*before, "hello"]
-
-
-def test_a_killed_keyed_broadcast_is_completed_by_its_retry():
-    """Recipients first: whoever was missed gets it, nobody gets two."""
-
-    def broadcast(one: Host, say: Callable[[object], None]) -> None:
-        sent = send(one.world, Draft("all", "to all", idempotency_key="b"), HUMAN)
-        say([message.id for message in sent.messages])
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            hosts = [make(), make(), make()]
-            for one in hosts:
-                one.start()
-            outcome = stopped_at(k, partial(broadcast, hosts[0]))
-            broadcast(hosts[0], lambda _: None)
-            for one in hosts:
-                assert texts_of(one) == ["to all"], outcome.at
-            return outcome
-
-    assert every_k(run) > 3
-
-
-# ------------------------------------------------------------------ tick
-
-
-def tick(one: Host, name: str, say: Callable[[object], None], **more: Any) -> None:
+def tick(one: Host, name: str, say: Say, **more: Any) -> None:
     """A hook call; what it showed is said as it is shown."""
     seen = one.call(name, show=lambda reply: say(reply.context + reply.wake), **more)
     assert seen is not None
 
 
-def test_a_call_that_missed_its_locks_is_told_though_its_teller_is_killed():
+# ------------------------------------------------------------------ the scenes
+
+
+class Send(Scene):
+    """Old or new inbox, never between; a retry with the key is harmless."""
+
+    def __init__(self, make: Make, start: str, key: str | None) -> None:
+        self.one, self.start, self.key = ready(make, start), start, key
+        self.world = self.one.world
+        self.before = texts_of(self.one)
+
+    def act(self, say: Say) -> None:
+        put(self.one, "hello", self.key, say)
+
+    def look(self, outcome: Outcome) -> None:
+        self.after = texts_of(self.one)
+        old_or_new(outcome, self.after, self.before, [*self.before, "hello"])
+        assert outcome.killed or bool(outcome.said) == (outcome.code == 0)
+
+    def retry(self, outcome: Outcome) -> None:
+        self.world.send("project", "hello", idempotency_key=self.key)
+        again = texts_of(self.one)
+        assert again == [*(self.before if self.key else self.after), "hello"], outcome.at
+        kept = [Path(f["file"]).read_bytes() for f in quarantine.listing(self.one.home)]
+        assert set(kept) == ({TORN} if self.start == "torn" else set())
+        assert len(kept) <= 1 or not outcome.killed, outcome.at
+        assert self.one.prompt().text.count("hello") == again.count("hello")
+
+
+class Broadcast(Scene):
+    """Recipients first: a retry reaches those that were missed, and nobody gets two."""
+
+    def __init__(self, make: Make) -> None:
+        self.hosts = [ready(make) for _ in range(3)]
+        self.world = self.hosts[0].world
+
+    def act(self, say: Say) -> None:
+        sent = send(self.world, Draft("all", "to all", idempotency_key="b"), HUMAN)
+        say([message.id for message in sent.messages])
+
+    def look(self, outcome: Outcome) -> None:
+        if outcome.told:
+            assert [texts_of(one) for one in self.hosts] == [["to all"]] * 3, outcome.at
+
+    def retry(self, outcome: Outcome) -> None:
+        self.act(lambda _: None)
+        assert [texts_of(one) for one in self.hosts] == [["to all"]] * 3, outcome.at
+
+
+class Missed(Scene):
     """The end of a turn that was kept aside is there once, wherever the next call dies."""
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
-            one.prompt(turn="first")
-            said = one.payload("Stop", last_assistant_message="done")
-            spool_call(one.world, claude_code.parse(said, one.environ(), processes.identify))
-            outcome = stopped_at(k, lambda say: say(one.prompt(turn="second").text))
-            one.prompt(turn="second")
-            one.stop()
-            assert one.outcomes() == ["success", "success"], outcome.at
-            return outcome
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
+        self.one.prompt(turn="first")
+        said = self.one.payload("Stop", last_assistant_message="done")
+        call = claude_code.parse(said, self.one.environ(), processes.identify)
+        spool_call(self.world, call)
 
-    assert every_k(run) > 3
+    def act(self, say: Say) -> None:
+        say(self.one.prompt(turn="second").text)
+
+    def look(self, outcome: Outcome) -> None:
+        pass
+
+    def retry(self, outcome: Outcome) -> None:
+        self.one.prompt(turn="second")
+        self.one.stop()
+        assert self.one.outcomes() == ["success", "success"], outcome.at
 
 
 TICKS = {
@@ -242,7 +151,7 @@ TICKS = {
 }
 
 
-def prepared(make: Callable[..., Host], name: str) -> tuple[Host, list[str]]:
+def prepared(make: Make, name: str) -> tuple[Host, list[str]]:
     """A session in the state in which this event comes, and the mail that it has."""
     one = make()
     one.start()
@@ -281,272 +190,288 @@ def afterwards(one: Host, name: str, mail: list[str], first: str, at: str) -> No
         assert one.world.status(message) in ("delivered", "consumed"), at
 
 
-@pytest.mark.parametrize("name", TICKS)
-def test_a_tick_that_is_killed_loses_nothing(name):
-    """
-    Killed before any call that changes a file: each message is shown by the next calls, and one
-    that the dead tick may have shown comes with a mark.
-    """
-    event, more = TICKS[name]
+class Tick(Scene):
+    """Each message is shown by the next calls; one that the dead tick may have shown is marked."""
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one, mail = prepared(make, name)
-            outcome = stopped_at(k, partial(tick, one, event, **more))
-            first = "\n".join(outcome.said)
-            afterwards(one, name, mail, first, outcome.at)
-            return outcome
+    def __init__(self, make: Make, name: str) -> None:
+        self.name = name
+        self.one, self.mail = prepared(make, name)
+        self.world = self.one.world
 
-    assert every_k(run) > 5
+    def act(self, say: Say) -> None:
+        event, more = TICKS[self.name]
+        tick(self.one, event, say, **more)
 
+    def look(self, outcome: Outcome) -> None:
+        pass
 
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-@pytest.mark.parametrize("name", TICKS)
-def test_a_tick_whose_disk_fails_loses_nothing(name, number):
-    """The same with each call refused once: only errors that vyane knows, and no message lost."""
-    event, more = TICKS[name]
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one, mail = prepared(make, name)
-            outcome = failing_at(k, partial(tick, one, event, **more), number)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            first = "\n".join(outcome.said)
-            afterwards(one, name, mail, first, outcome.at)
-            return outcome
-
-    every_k(run)
+    def retry(self, outcome: Outcome) -> None:
+        afterwards(self.one, self.name, self.mail, "\n".join(outcome.said), outcome.at)
 
 
-def test_a_full_disk_changes_nothing_and_a_tick_shows_nothing():
-    """What is not claimed is not shown: with no write possible the mail stays as it was."""
-    with machine() as make:
-        one, mail = prepared(make, "batch")
-        before = Path(one.world.layout.inbox(one.worker)).read_bytes()
-        outcome = failing_at(1, partial(tick, one, "PostToolBatch"), errno.ENOSPC, 10_000)
+class Start(Scene):
+    """The next event completes the registration, with one worker that gets its mail."""
 
-        assert outcome.said == []
-        assert not outcome.surprise
-        assert Path(one.world.layout.inbox(one.worker)).read_bytes() == before
-        afterwards(one, "batch", mail, "", outcome.at)
+    def __init__(self, make: Make) -> None:
+        self.one = make()
+        self.world = self.one.world
 
+    def act(self, say: Say) -> None:
+        tick(self.one, "SessionStart-startup-interactive", say)
 
-# ------------------------------------------------------------------ register, clear, end
+    def look(self, outcome: Outcome) -> None:
+        assert [w.name for w in self.one.world_workers()] in ([], ["project"]), outcome.at
 
-
-def test_a_killed_start_of_a_session_leaves_one_that_gets_its_mail():
-    """Whatever of the registration was done: the next event completes it, with one worker."""
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            outcome = stopped_at(k, partial(tick, one, "SessionStart-startup-interactive"))
-            one.prompt()
-            workers = one.world_workers()
-            assert [w.name for w in workers] == ["project"], outcome.at
-            mail = one.world.send("project", "hello")
-            assert f"id {mail}" in one.batch().text, outcome.at
-            return outcome
-
-    assert every_k(run) > 5
+    def retry(self, outcome: Outcome) -> None:
+        self.one.prompt()
+        assert [w.name for w in self.one.world_workers()] == ["project"], outcome.at
+        mail = self.world.send("project", "hello")
+        assert f"id {mail}" in self.one.batch().text, outcome.at
 
 
-def test_a_killed_clear_keeps_worker_and_mail():
-    """SessionEnd `clear` and the start after it, stopped anywhere: the new session has all."""
+class Clear(Scene):
+    """SessionEnd `clear` and the start after it: the new session has worker and mail."""
 
-    def clear(one: Host, say: Callable[[object], None]) -> None:
-        tick(one, "SessionEnd-clear", say)
-        one.session = "after-clear"
-        tick(one, "SessionStart-clear", say)
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
+        self.worker = self.one.worker
+        self.mail = self.world.send("project", "hello")
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
-            worker = one.worker
-            mail = one.world.send("project", "hello")
-            outcome = stopped_at(k, partial(clear, one))
-            one.session = "after-clear"
-            one.start("clear")
-            texts = one.prompt().text + one.batch().text
-            assert one.worker == worker, outcome.at
-            assert f"id {mail}" in texts, outcome.at
-            return outcome
+    def act(self, say: Say) -> None:
+        tick(self.one, "SessionEnd-clear", say)
+        self.one.session = "after-clear"
+        tick(self.one, "SessionStart-clear", say)
 
-    assert every_k(run) > 5
+    def look(self, outcome: Outcome) -> None:
+        pass
 
-
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-def test_a_registration_that_fails_says_truly_whether_it_is_made(number):
-    """Old or new; the exit code says which, whatever call failed; and the same command works."""
-
-    def register(one: Host, say: Callable[[object], None]) -> None:
-        say(one.world.register("bob"))
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
-            outcome = failing_at(k, partial(register, one), number)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            names = [w.name for w in one.world_workers()]
-            made = outcome.code in (0, 8)
-            assert names == (["project", "bob"] if made else ["project"]), outcome.at
-            if not made:
-                one.world.register("bob")
-            one.world.send("bob", "hello")
-            assert temporaries(one.home) == [], outcome.at
-            return outcome
-
-    every_k(run)
+    def retry(self, outcome: Outcome) -> None:
+        self.one.session = "after-clear"
+        self.one.start("clear")
+        texts = self.one.prompt().text + self.one.batch().text
+        assert self.one.worker == self.worker, outcome.at
+        assert f"id {self.mail}" in texts, outcome.at
 
 
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-def test_a_rename_that_fails_says_truly_whether_it_is_made(number):
+class Register(Scene):
+    """Old or new, and the exit code says which."""
+
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
+
+    def act(self, say: Say) -> None:
+        say(self.world.register("bob"))
+
+    def look(self, outcome: Outcome) -> None:
+        self.names = [w.name for w in self.one.world_workers()]
+        old_or_new(outcome, self.names, ["project"], ["project", "bob"])
+
+    def retry(self, outcome: Outcome) -> None:
+        if "bob" not in self.names:
+            self.world.register("bob")
+        self.world.send("bob", "hello")
+
+
+class Rename(Scene):
     """The list of names for completion is not worth an error: it is derived."""
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
 
-            def rename(say: Callable[[object], None]) -> None:
-                say(rename_worker(one.world, "project", "other").name)
+    def act(self, say: Say) -> None:
+        say(rename_worker(self.world, "project", "other").name)
 
-            outcome = failing_at(k, rename, number)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            (worker,) = one.world_workers()
-            assert worker.name == ("other" if outcome.code in (0, 8) else "project"), outcome.at
-            return outcome
+    def look(self, outcome: Outcome) -> None:
+        (worker,) = self.one.world_workers()
+        old_or_new(outcome, worker.name, "project", "other")
 
-    every_k(run)
+    def retry(self, outcome: Outcome) -> None:
+        assert rename_worker(self.world, self.one.worker, "other").name == "other", outcome.at
+
+
+class Delete(Scene):
+    """The commit point of a delete is the rename: after it a disk that is not sure is exit 8."""
+
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
+        self.one.prompt()
+        self.one.stop()
+        self.path = self.world.layout.timeline(self.one.logical)
+        self.world.environ = {"VYANE_WORKER": ""}
+
+    def act(self, say: Say) -> None:
+        say(delete_timeline(self.world, "project", yes=True).deleted)
+
+    def look(self, outcome: Outcome) -> None:
+        old_or_new(outcome, os.path.exists(self.path), True, False)
+
+    def retry(self, outcome: Outcome) -> None:
+        if os.path.exists(self.path):
+            delete_timeline(self.world, "project", yes=True)
+        assert not os.path.exists(self.path), outcome.at
+
+
+class Takeover(Scene):
+    """Its fact in the timeline comes first: a disk that is not sure of that has stored nothing."""
+
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
+        self.one.prompt()
+
+    def act(self, say: Say) -> None:
+        say(send(self.world, Draft("project", "stop", "takeover"), HUMAN).message.id)
+
+    def look(self, outcome: Outcome) -> None:
+        old_or_new(outcome, len(pending(self.one)), 0, 1)
+
+    def retry(self, outcome: Outcome) -> None:
+        if not pending(self.one):
+            self.act(lambda _: None)
+        assert f"id {pending(self.one)[0]}" in self.one.tool().text, outcome.at
+
+
+class Gc(Scene):
+    """Archive before cut: settled ones stay showable, pending ones stay pending, once each."""
+
+    def __init__(self, make: Make) -> None:
+        self.one = ready(make)
+        self.world = self.one.world
+        self.settled = [self.world.send("project", f"old {n}") for n in range(3)]
+        self.one.prompt()
+        self.one.batch()
+        self.waiting = [self.world.send("project", f"new {n}") for n in range(3)]
+
+    def act(self, say: Say) -> None:
+        say(collect(self.world, grace_s=0)[0]["archived"])
+
+    def look(self, outcome: Outcome) -> None:
+        for message in self.settled:
+            assert self.world.status(message) == "consumed", outcome.at
+        for message in self.waiting:
+            assert self.world.status(message) == "pending", outcome.at
+
+    def retry(self, outcome: Outcome) -> None:
+        collect(self.world, grace_s=0)
+        assert pending(self.one) == self.waiting, outcome.at
+        self.look(outcome)
+        text = self.one.prompt().text
+        assert [text.count(f"id {message}") for message in self.waiting] == [1, 1, 1], outcome.at
+
+
+class Row(NamedTuple):
+    """A scene, and how many calls that change a file it makes at least."""
+
+    scene: Callable[[Make], Scene]
+    calls: int = 4
+    fails: bool = True
+    """Whether a disk that fails says more of it than of the row beside it."""
+
+
+SCENES = {
+    "send/empty/key": Row(partial(Send, start="empty", key="key")),
+    "send/filled/key": Row(partial(Send, start="filled", key="key")),
+    "send/torn/key": Row(partial(Send, start="torn", key="key")),
+    "send/empty": Row(partial(Send, start="empty", key=None), fails=False),
+    "send/filled": Row(partial(Send, start="filled", key=None), fails=False),
+    "send/torn": Row(partial(Send, start="torn", key=None), fails=False),
+    "broadcast": Row(Broadcast),
+    "missed": Row(Missed),
+    **{f"tick/{name}": Row(partial(Tick, name=name), 6) for name in TICKS},
+    "start": Row(Start, 6),
+    "clear": Row(Clear, 6),
+    "register": Row(Register),
+    "rename": Row(Rename),
+    "delete": Row(Delete, 3),
+    "takeover": Row(Takeover),
+    "gc": Row(Gc, 6),
+}
+"""The commands that change the state of messages and sessions. A new state file is a row."""
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_command_that_is_killed_loses_nothing_and_the_next_one_works(name):
+    """Killed before any call that changes a file: what it acknowledged, or showed, is true."""
+    row = SCENES[name]
+
+    assert killed_at_every_call(row.scene) >= row.calls
+
+
+@cache
+def failed(name: str, number: int) -> list[Outcome]:
+    """What became of a scene whose disk failed at each call in turn."""
+    return failing_at_every_call(SCENES[name].scene, number)
+
+
+@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
+@pytest.mark.parametrize("name", [name for name, row in SCENES.items() if row.fails])
+def test_a_command_whose_disk_fails_says_truly_what_is_done_and_loses_nothing(name, number):
+    """
+    Done: it is there. Failed: it is not. Unknown (exit 8): it is there, and a retry with the key
+    leaves one. Afterwards the same command works.
+    """
+    assert len(failed(name, number)) >= SCENES[name].calls
+
+
+@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
+@pytest.mark.parametrize("start", ["empty", "filled", "torn"])
+def test_a_disk_that_fails_for_ever_is_told_of_as_truly(start, number):
+    failing_at_every_call(partial(Send, start=start, key="key"), number, times=1000)
+
+
+def test_a_failed_flush_after_the_commit_is_told_apart_from_failure():
+    """Stored, durability unknown: exit 8, with the id."""
+    outcomes = failed("send/filled/key", errno.EIO)
+    unknown = [one.at.split()[1] for one in outcomes if one.code == ExitCode.DURABILITY_UNKNOWN]
+
+    assert set(unknown) == {"fsync"}
 
 
 def test_a_broadcast_whose_disk_does_not_confirm_one_message_stores_the_others():
     """Exit 8 says stored: then all of them are."""
-    unsure = 0
+    outcomes = failed("broadcast", errno.EIO)
 
-    def run(k: int) -> Outcome:
-        nonlocal unsure
-        with machine() as make:
-            hosts = [make(), make(), make()]
-            for one in hosts:
-                one.start()
-
-            def broadcast(say: Callable[[object], None]) -> None:
-                say(len(send(hosts[0].world, Draft("all", "to all"), HUMAN).messages))
-
-            outcome = failing_at(k, broadcast, errno.EIO)
-            if outcome.code == 8:
-                unsure += 1
-                assert [texts_of(one) for one in hosts] == [["to all"]] * 3, outcome.at
-            return outcome
-
-    every_k(run)
-    assert unsure == 3
+    assert [one.code for one in outcomes].count(ExitCode.DURABILITY_UNKNOWN) == 3
 
 
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-def test_a_delete_of_a_timeline_that_fails_says_truly_whether_it_is_deleted(number):
-    """Its commit point is the rename: after it a disk that does not confirm is exit 8."""
+def test_a_retry_is_done_only_when_the_disk_confirms_what_is_there(host, monkeypatch):
+    """ "It is there" is not "it is durable": a retry flushes file and folders, or says 8 again."""
+    one = ready(host, "filled")
+    before = texts_of(one)
+    path = one.world.layout.inbox(one.worker)
+    draft = Draft("project", "hello", idempotency_key="key")
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
-            one.prompt()
-            one.stop()
+    def failing(where: str) -> None:
+        def step(name: str, place: str) -> None:
+            if name == "fsync" and place == where:
+                raise OSError(5, "Input/output error")
 
-            def delete(say: Callable[[object], None]) -> None:
-                say(delete_timeline(one.world, "project", yes=True).deleted)
+        monkeypatch.setattr(files, "step", step)
 
-            one.world.environ = {"VYANE_WORKER": ""}
-            outcome = failing_at(k, delete, number)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            there = os.path.exists(one.world.layout.timeline(one.logical))
-            assert there == (outcome.code not in (0, 8)), (outcome.at, outcome.code)
-            return outcome
+    for where in (path, path, os.path.dirname(path)):
+        failing(where)
+        with pytest.raises(DurabilityUnknownError):
+            send(one.world, draft, HUMAN)
+    failing("")
 
-    assert every_k(run) > 2
-
-
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-def test_a_takeover_that_fails_says_truly_whether_it_is_stored(number):
-    """Its fact in the timeline comes first: a disk that is not sure of that has stored nothing."""
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = ready(make, "empty")
-            one.prompt()
-
-            def order(say: Callable[[object], None]) -> None:
-                say(send(one.world, Draft("project", "stop", "takeover"), HUMAN).message.id)
-
-            outcome = failing_at(k, order, number)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            entries = one.world.inbox(one.worker).mailbox.entries
-            assert len(entries) == (outcome.code in (0, 8)), (outcome.at, outcome.code)
-            return outcome
-
-    every_k(run)
+    assert send(one.world, draft, HUMAN).repeated
+    assert texts_of(one) == [*before, "hello"]
 
 
-# ------------------------------------------------------------------ gc
+def test_a_full_disk_changes_nothing_and_a_tick_shows_nothing(host):
+    """What is not claimed is not shown: with no write possible the mail stays as it was."""
+    one, mail = prepared(host, "batch")
+    before = Path(one.world.layout.inbox(one.worker)).read_bytes()
+    outcome = failing_at(1, partial(tick, one, "PostToolBatch"), errno.ENOSPC, 10_000)
 
-
-def test_a_killed_gc_loses_no_message():
-    """Archive before cut: settled ones stay showable, pending ones stay pending, once each."""
-
-    def gc(one: Host, say: Callable[[object], None]) -> None:
-        say(collect(one.world, grace_s=0)[0]["archived"])
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
-            settled = [one.world.send("project", f"old {n}") for n in range(3)]
-            one.prompt()
-            one.batch()
-            waiting = [one.world.send("project", f"new {n}") for n in range(3)]
-            outcome = stopped_at(k, partial(gc, one))
-            for message in settled:
-                assert one.world.status(message) == "consumed", outcome.at
-            for message in waiting:
-                assert one.world.status(message) == "pending", outcome.at
-            collect(one.world, grace_s=0)
-            assert pending(one) == waiting, outcome.at
-            for message in settled:
-                assert one.world.status(message) == "consumed", outcome.at
-            text = one.prompt().text
-            assert [text.count(f"id {message}") for message in waiting] == [1, 1, 1], outcome.at
-            return outcome
-
-    assert every_k(run) > 5
-
-
-@pytest.mark.parametrize("number", ERRNOS, ids=errno.errorcode.get)
-def test_a_gc_whose_disk_fails_loses_no_message(number):
-    """It stops or goes on, and whatever was not archived is still in the inbox."""
-
-    def gc(one: Host, say: Callable[[object], None]) -> None:
-        collect(one.world, grace_s=0)
-
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = make()
-            one.start()
-            settled = [one.world.send("project", f"old {n}") for n in range(2)]
-            one.prompt()
-            one.batch()
-            waiting = one.world.send("project", "new")
-            outcome = failing_at(k, partial(gc, one), number)
-            assert not outcome.surprise, (outcome.at, outcome.error)
-            for message in settled:
-                assert one.world.status(message) == "consumed", outcome.at
-            assert one.world.status(waiting) == "pending", outcome.at
-            return outcome
-
-    every_k(run)
+    assert outcome.said == []
+    assert not outcome.surprise
+    assert Path(one.world.layout.inbox(one.worker)).read_bytes() == before
+    afterwards(one, "batch", mail, "", outcome.at)
 
 
 # ------------------------------------------------------------------ the rig itself
@@ -554,18 +479,10 @@ def test_a_gc_whose_disk_fails_loses_no_message(number):
 
 def test_the_rig_sees_every_changing_call_of_a_send():
     """A seam that is bypassed would make these tests blind."""
-    names: list[str] = []
+    outcomes = failed("send/torn/key", errno.EIO)
+    names = {one.at.split()[1] for one in outcomes if one.at}
 
-    def run(k: int) -> Outcome:
-        with machine() as make:
-            one = ready(make, "torn")
-            outcome = stopped_at(k, partial(put, one, "hello", "key"))
-            if outcome.at:
-                names.append(outcome.at.split()[1])
-            return outcome
-
-    every_k(run)
-    assert {"open", "write", "fsync", "rename", "ftruncate", "touch"} <= set(names)
+    assert {"open", "write", "fsync", "rename", "ftruncate", "touch"} <= names
 
 
 def test_an_error_that_vyane_knows_is_told_from_a_surprise():

@@ -27,11 +27,10 @@ from vyane_cli.store import claims, journal, ledger, processes
 
 
 @pytest.fixture
-def world():
-    with fast_folder() as folder:
-        made = World(folder / "vyane")
-        ledger.make_files(made.layout, "p")
-        yield made
+def world(world: World) -> World:
+    """With the books of a project, p."""
+    ledger.make_files(world.layout, "p")
+    return world
 
 
 def fill(world: World, *titles: str) -> None:

@@ -2,14 +2,13 @@
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.simulated import World, fast_folder
 from tests.store.faults import stopped_at
-from tests.store.test_children import named, order, results, workers, world_in
+from tests.workers import named, order, results, workers, world_in
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.spawn import spawn
@@ -20,10 +19,11 @@ from vyane_cli.store import launches, registry
 
 
 @pytest.fixture
-def world(monkeypatch) -> Iterator[World]:
+def world(world: World, monkeypatch) -> World:
+    """With a parent, bob, whose children have no process."""
     monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
-    with fast_folder() as folder:
-        yield world_in(folder)
+    world.register("bob")
+    return world
 
 
 def all_files(world: World) -> list[Path]:

@@ -6,18 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated import OUTSIDE, Host, machine
+from tests.simulated import OUTSIDE, Host
 from vyane_cli.hosts import claude_code
 from vyane_cli.operations import sleeper
 from vyane_cli.store import files, markers, processes
-
-
-@pytest.fixture
-def one():
-    with machine() as make:
-        host = make()
-        host.start()
-        yield host
 
 
 def standing(one: Host) -> set[str]:

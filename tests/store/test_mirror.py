@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,8 @@ import pytest
 from tests.channels.bench import around
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, Action, failing_at, stopped_at
-from vyane_cli import channels
-from vyane_cli.channels import file, file_disk
+from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, thread_of, turn, write
+from vyane_cli.channels import file
 from vyane_cli.channels.file_threads import parse_thread
 from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.conversations import Conversation, Part
@@ -31,55 +31,15 @@ from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.results import settle_child
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.store import bindings as book
-from vyane_cli.store import files, registry
+from vyane_cli.store import registry
 from vyane_cli.store.locks import Kind
-
-ME = "root"
 
 
 @pytest.fixture
-def one(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def one(host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Mirrored to a folder."""
     monkeypatch.setattr(file, "_owner", lambda path: ME)
-    with machine() as host:
-        yield set_up(host())
-
-
-def set_up(host: Host, verbosity: str = "summary", more: str = "") -> Host:
-    world = host.world
-    world.channels = channels.ADAPTERS
-    text = f'[channels.file]\nallow_users = ["{ME}"]\nverbosity = "{verbosity}"\n{more}'
-    Path(world.layout.config).write_text(text)
-    world._config = None
-    host.start()
-    return host
-
-
-def turn(host: Host, text: str) -> None:
-    host.prompt()
-    host.stop(last_assistant_message=text)
-
-
-def folder(host: Host) -> Path:
-    return Path(host.home, "threads")
-
-
-def thread_of(host: Host, logical: str = "") -> Path:
-    (path,) = folder(host).glob(f"*{logical or host.logical}*.md")
-    return path
-
-
-def said(path: Path) -> list[str]:
-    """What vyane said in a thread after its first words, in order."""
-    thread = parse_thread(path.read_text())
-    return [
-        "\n".join(row[2:] for row in thread.body[first + 1 : last + 1])
-        for first, last in thread.blocks.values()
-    ][1:]
-
-
-def write(path: Path, text: str) -> None:
-    with path.open("a") as thread:
-        thread.write(text + "\n")
+    return set_up(host())
 
 
 def words(host: Host) -> list[str]:
@@ -89,11 +49,6 @@ def words(host: Host) -> list[str]:
         for entry in host.world.inbox(host.worker).mailbox.entries
         if entry.message.from_kind is FromKind.HUMAN
     ]
-
-
-def no_channel_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The adapter's calls count too: they go through the store's seam here."""
-    monkeypatch.setattr(file_disk, "step", lambda name, path: files.step(name, path))
 
 
 # ------------------------------------------------------------------ out

@@ -18,7 +18,7 @@ from vyane_cli.operations.projects.schedule import set_status
 from vyane_cli.store import schedules
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
-SEEDS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 2)))
+SEEDS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 1)))
 TASKS = 30
 ROUND_S = 1800
 MOST_ROUNDS = 600

@@ -12,7 +12,7 @@ import pytest
 from tests.hostlab.waiting import wait_until
 from tests.simulated import Host, World, machine
 from tests.store.faults import stopped_at
-from tests.store.test_children import results
+from tests.workers import results
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations import resume as resuming

@@ -20,6 +20,8 @@ from vyane_cli.store import launches, locks, registry
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 REPETITIONS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 3)))
 RUNTIME = """
+[delivery]
+handed_grace_s = 2
 [wake]
 runtime = "x"
 start_wait_s = 20

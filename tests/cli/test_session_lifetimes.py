@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated import Host, machine, vyane
+from tests.simulated import Host, vyane
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.store import registry
 from vyane_cli.store.locks import Kind
-
-
-@pytest.fixture
-def host():
-    with machine() as make:
-        yield make
 
 
 def rows(one: Host, *more: str) -> list[dict]:

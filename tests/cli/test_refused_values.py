@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_send import files_of, host, one, run  # noqa: F401 - fixtures
-from tests.simulated import vyane
+from tests.simulated import files_of, vyane
 from vyane_cli.errors import ExitCode
 
 NO_SESSION = "vs-000000000000"
@@ -34,7 +33,7 @@ NO_SESSION = "vs-000000000000"
     ],
     ids=" ".join,
 )
-def test_a_value_that_is_empty_is_not_taken_for_one_that_was_not_given(one, run, words):  # noqa: F811
+def test_a_value_that_is_empty_is_not_taken_for_one_that_was_not_given(one, run, words):
     """`--idempotency-key "$KEY"`, and KEY is not set: without an error it would send twice."""
     before = files_of(one.home)
     code, out, err = run("--json", *words)
@@ -56,7 +55,7 @@ def test_a_value_that_is_empty_is_not_taken_for_one_that_was_not_given(one, run,
     ],
     ids=" ".join,
 )
-def test_a_text_may_be_empty_where_that_says_something(run, words):  # noqa: F811
+def test_a_text_may_be_empty_where_that_says_something(run, words):
     code, _, err = run(*words)
 
     assert code in (ExitCode.DONE, ExitCode.REFUSED), err
@@ -77,7 +76,7 @@ def test_a_text_may_be_empty_where_that_says_something(run, words):  # noqa: F81
     ],
     ids=" ".join,
 )
-def test_an_error_is_short_however_long_the_value_is(run, words):  # noqa: F811
+def test_an_error_is_short_however_long_the_value_is(run, words):
     code, _, err = run(*(word.replace("{}", "x" * 100_000) for word in words))
 
     assert code in (ExitCode.INTERNAL, ExitCode.INVALID_INPUT, ExitCode.NOT_FOUND)
@@ -97,14 +96,14 @@ def test_an_error_is_short_however_long_the_value_is(run, words):  # noqa: F811
     ],
     ids=" ".join,
 )
-def test_a_session_that_is_none_is_not_found_and_the_nearest_is_named(run, words):  # noqa: F811
+def test_a_session_that_is_none_is_not_found_and_the_nearest_is_named(run, words):
     code, out, err = run(*words)
 
     assert (code, out) == (ExitCode.NOT_FOUND, "")
     assert NO_SESSION in words or "did you mean project?" in err
 
 
-def test_workers_of_a_session_are_found_by_a_workers_name_too(one, run):  # noqa: F811
+def test_workers_of_a_session_are_found_by_a_workers_name_too(one, run):
     _, by_id, _ = run("--json", "workers", "--session", one.logical)
     _, by_name, _ = run("--json", "workers", "--session", "project")
 
@@ -112,14 +111,14 @@ def test_workers_of_a_session_are_found_by_a_workers_name_too(one, run):  # noqa
     assert json.loads(by_name) == json.loads(by_id)
 
 
-def test_an_inbox_is_asked_for_in_one_way(one, run):  # noqa: F811
+def test_an_inbox_is_asked_for_in_one_way(one, run):
     code, _, err = run("inbox", "project", "--session", one.logical)
 
     assert code == ExitCode.INVALID_INPUT
     assert "WHO" in err
 
 
-def test_a_person_has_no_inbox_and_is_told_to_name_one(run):  # noqa: F811
+def test_a_person_has_no_inbox_and_is_told_to_name_one(run):
     code, _, err = run("inbox")
 
     assert code == ExitCode.INVALID_INPUT
@@ -127,7 +126,7 @@ def test_a_person_has_no_inbox_and_is_told_to_name_one(run):  # noqa: F811
 
 
 @pytest.mark.parametrize("group", ["turn", "hooks", "config", "bindings", "mirror", "schedule"])
-def test_a_group_without_a_command_is_an_error_as_json_and_help_for_a_person(run, group):  # noqa: F811
+def test_a_group_without_a_command_is_an_error_as_json_and_help_for_a_person(run, group):
     code, out, err = run("--json", group)
     assert (code, out) == (ExitCode.INVALID_INPUT, "")
     assert json.loads(err)["error"]["code"] == "usage"
@@ -149,7 +148,7 @@ def test_a_group_without_a_command_is_an_error_as_json_and_help_for_a_person(run
     ],
     ids=lambda words: " ".join(words)[:60],
 )
-def test_what_would_be_kept_has_a_form_and_a_length(one, run, words):  # noqa: F811
+def test_what_would_be_kept_has_a_form_and_a_length(one, run, words):
     before = files_of(one.home)
     code, _, err = run(*words)
 
@@ -157,7 +156,7 @@ def test_what_would_be_kept_has_a_form_and_a_length(one, run, words):  # noqa: F
     assert files_of(one.home) == before
 
 
-def test_what_is_wrong_in_the_settings_is_said_once(one, run):  # noqa: F811
+def test_what_is_wrong_in_the_settings_is_said_once(one, run):
     with open(one.world.layout.config, "a") as file:
         file.write("[delivery]\nzzz = 3\n")
     _, _, err = run("--json", "send", "project", "x")
@@ -184,7 +183,7 @@ def test_a_home_that_is_a_file_is_an_error_and_not_an_empty_home(tmp_path, words
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_a_setting_is_set_without_touching_another_byte(one, run, mark):  # noqa: F811
+def test_a_setting_is_set_without_touching_another_byte(one, run, mark):
     """Line ends, a byte order mark and bytes that are no UTF-8 stay; it is read, too."""
     path = Path(one.world.layout.config)
     before = mark + b'# caf\xe9\r\n[delivery]\r\ntmux = "never"\r\n'

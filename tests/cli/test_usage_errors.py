@@ -39,12 +39,6 @@ MISTAKES = {
 }
 
 
-@pytest.fixture
-def home(tmp_path):
-    assert vyane(tmp_path, "workers", "register", "bob").status == 0
-    return tmp_path
-
-
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
 def test_a_mistake_is_answered_in_two_lines_with_the_next_step(home, words):
     said, step = MISTAKES[words]

@@ -8,14 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated import bound_by_modes, machine, read_only, stopped_holder, vyane
+from tests.simulated import bound_by_modes, machine, program, read_only, stopped_holder, vyane
 from vyane_cli.store import journal, locks, quarantine
-
-
-@pytest.fixture
-def host():
-    with machine() as make:
-        yield make
 
 
 @pytest.fixture
@@ -97,9 +91,9 @@ def test_a_read_only_state_can_be_read_and_says_why_it_cannot_be_written(host):
     one.start()
     mail = one.world.send("project", "hello")
     with read_only(one.home):
-        rows = vyane(one.home, "--json", "inbox", "project", preexec_fn=bound_by_modes)
+        rows = program(one.home, "--json", "inbox", "project", preexec_fn=bound_by_modes)
         began = time.monotonic()
-        sent = vyane(one.home, "--json", "send", "project", "x", preexec_fn=bound_by_modes)
+        sent = program(one.home, "--json", "send", "project", "x", preexec_fn=bound_by_modes)
         took = time.monotonic() - began
     assert [row["id"] for row in json.loads(rows.out)] == [mail]
     error = json.loads(sent.err)["error"]
@@ -118,7 +112,7 @@ def test_a_lock_file_of_somebody_else_is_not_called_busy(host):
     path = Path(locks.lock_path(one.home, locks.Kind.INBOX, one.worker))
     path.touch()
     path.chmod(0o000)
-    sent = vyane(one.home, "--json", "send", "project", "x", preexec_fn=bound_by_modes)
+    sent = program(one.home, "--json", "send", "project", "x", preexec_fn=bound_by_modes)
     hook = one.hook("UserPromptSubmit", popen={"preexec_fn": bound_by_modes})
     path.chmod(0o600)
     error = json.loads(sent.err)["error"]
