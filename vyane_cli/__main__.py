@@ -1,5 +1,7 @@
 """Sends a host's call to hook.py and everything else to app.py."""
 
+from __future__ import annotations
+
 import os
 import sys
 

@@ -13,6 +13,8 @@
 Errors are those of `vyane_cli.errors`: each has `slug`, `message`, `hint` and `exit_code`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +48,7 @@ class Message(NamedTuple):
     """The idempotency key was known: nothing new was stored."""
 
 
-def connect(home: str = "", *, timeout_s: float = TIMEOUT_S) -> "Vyane":
+def connect(home: str = "", *, timeout_s: float = TIMEOUT_S) -> Vyane:
     """Vyane's state: `home`, else $VYANE_HOME, else ~/.config/vyane. Nothing is opened or made yet.
 
     `timeout_s`: after it a call that waits for a lock raises LockTimeoutError.
@@ -93,7 +95,7 @@ class Vyane:
         prompt_chars: int | None = None,
         pid: int | None = None,
         abandon: bool = False,
-    ) -> "Turn":
+    ) -> Turn:
         """Start a turn in a session: worker name or id, or vs-…; empty: your own.
 
         It ends with this process if nothing ends it before; `pid` names another one, 0 the
@@ -109,7 +111,7 @@ class Vyane:
         )
         return Turn(self, started.token, _values(started))
 
-    def resume(self, token: str) -> "Turn":
+    def resume(self, token: str) -> Turn:
         """A turn that was started elsewhere, by its token."""
         return Turn(self, token, {})
 

@@ -1,5 +1,7 @@
 """What can go wrong, with its exit code and the next step."""
 
+from __future__ import annotations
+
 
 class ExitCode:
     """The exit status of `vyane` for people and scripts. `tick` on behalf of a host exits 0.

@@ -4,6 +4,8 @@ Only built-in modules are imported before it is known that there is work. A host
 "block", so nothing here may raise: an error is written to `log/hook.log`, and the session goes on.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import sys
@@ -31,7 +33,7 @@ class Options:
 
     __slots__ = ("again", "event", "guard", "home", "host", "protocol", "rerun", "rewake")
 
-    def __init__(self, words: "Sequence[str]") -> None:
+    def __init__(self, words: Sequence[str]) -> None:
         self.host, self.home, self.event, self.protocol = "claude-code", "", "", PROTOCOL
         self.guard, self.rewake, self.rerun, self.again = 0, False, False, False
         waiting = ""
@@ -55,7 +57,7 @@ class Options:
                 self.again = True
 
 
-def main(words: "Sequence[str] | None" = None) -> "NoReturn":
+def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run one hook call and end the process with its status."""
     status = 0
     gc.disable()  # it lives for 30 ms: collecting while classes are made costs one of them
@@ -101,11 +103,11 @@ def run(options: Options) -> int:
 
 
 def serve(
-    runtime: "Runtime",
+    runtime: Runtime,
     options: Options,
-    call: "HookCall",
-    host: "ModuleType",
-    deadline: "Deadline",
+    call: HookCall,
+    host: ModuleType,
+    deadline: Deadline,
 ) -> int:
     """Tick, and sleep for the session if its mail must wait."""
     from vyane_cli.errors import LockTimeoutError, VyaneError
@@ -144,10 +146,10 @@ def serve(
 class Out:
     """Standard output and error, unbuffered: one document, or the text of a wake."""
 
-    def __init__(self, host: "ModuleType") -> None:
+    def __init__(self, host: ModuleType) -> None:
         self.host, self.woke, self.shown = host, False, False
 
-    def show(self, reply: "Reply") -> None:
+    def show(self, reply: Reply) -> None:
         """Write the reply; OSError when it could not be handed over whole."""
         out, err = self.host.render(reply)
         for fd, data in ((1, out), (2, err)):

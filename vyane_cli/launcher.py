@@ -1,5 +1,7 @@
 """Entry for the process beside a child: `python -m vyane_cli.launcher [--here] HOME WORKER`."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys

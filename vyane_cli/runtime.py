@@ -1,5 +1,7 @@
 """What an operation needs of the world: built once by an entry point, passed down."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Mapping
@@ -49,8 +51,8 @@ class Runtime:
         self,
         root: str = "",
         environ: Mapping[str, str] | None = None,
-        hosts: "Mapping[str, Host] | None" = None,
-        channels: "Mapping[str, Adapter] | None" = None,
+        hosts: Mapping[str, Host] | None = None,
+        channels: Mapping[str, Adapter] | None = None,
     ) -> None:
         self.hosts = dict(hosts or {})
         self.channels = channels
@@ -73,7 +75,7 @@ class Runtime:
         return self._config
 
     @property
-    def channel_keys(self) -> "ChannelKeys":
+    def channel_keys(self) -> ChannelKeys:
         """The keys that each channel has for itself."""
         return {name: adapter.SETTINGS for name, adapter in (self.channels or {}).items()}
 
@@ -95,7 +97,7 @@ class Runtime:
         """The texts that people read in a session's conversation."""
         return templates.load(self.language, "mirror")
 
-    def host(self, name: str) -> "Host | None":
+    def host(self, name: str) -> Host | None:
         """The module that knows a host's own records, if this process has it."""
         return self.hosts.get(name)
 
@@ -146,8 +148,8 @@ class Runtime:
         return Deadline(float(self.config["locks.wait_s"]) if budget_s is None else budget_s)
 
     def held(
-        self, *wanted: "tuple[Kind, str]", deadline: Deadline | None = None
-    ) -> "AbstractContextManager[None]":
+        self, *wanted: tuple[Kind, str], deadline: Deadline | None = None
+    ) -> AbstractContextManager[None]:
         """Hold these locks, in their order."""
         return locks.held(self.layout.root, list(wanted), deadline or self.limit or self.deadline())
 

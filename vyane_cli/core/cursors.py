@@ -4,6 +4,8 @@
 a cursor whose event is no longer there is refused, never taken for another event with its number.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from vyane_cli.core.opaque import seal, unseal

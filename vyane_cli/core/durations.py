@@ -1,5 +1,7 @@
 """Durations as people type them: `90s`, `10m`, `2h`, `1d`."""
 
+from __future__ import annotations
+
 from vyane_cli.errors import InvalidInputError
 
 UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}

@@ -1,5 +1,7 @@
 """Text forms of ids: ULIDs for messages and turns, short random names for what people type."""
 
+from __future__ import annotations
+
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID_MAX = (1 << 128) - 1
 

@@ -1,5 +1,7 @@
 """Opaque texts that carry a few fields and notice a changed character: cursors, turn tokens."""
 
+from __future__ import annotations
+
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from zlib import crc32

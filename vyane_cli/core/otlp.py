@@ -5,6 +5,8 @@ texts, enums as numbers); semantic conventions 1.41, "GenAI agent and framework 
 conventions have no name for is called `vyane.…`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

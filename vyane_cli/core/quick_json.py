@@ -5,6 +5,8 @@ Importing `json` compiles regular expressions that only its Python fallback need
 interpreter without them, `json` itself does the work. One dialect: what is not JSON is refused.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 TYPE_CHECKING = False
@@ -31,7 +33,7 @@ def _refuse(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _by_c() -> "tuple[Callable[..., Any], Callable[..., str]]":
+def _by_c() -> tuple[Callable[..., Any], Callable[..., str]]:
     from _json import (
         encode_basestring,
         encode_basestring_ascii,
@@ -48,7 +50,7 @@ def _by_c() -> "tuple[Callable[..., Any], Callable[..., str]]":
         for plain, text in ((True, encode_basestring_ascii), (False, encode_basestring))
     }
 
-    def scan(text: str, strict: bool) -> "Any":
+    def scan(text: str, strict: bool) -> Any:
         start = len(text) - len(text.lstrip(SPACE))
         try:
             value, end = scanners[strict](text, start)
@@ -67,10 +69,10 @@ def _by_c() -> "tuple[Callable[..., Any], Callable[..., str]]":
     return scan, encode
 
 
-def _by_json() -> "tuple[Callable[..., Any], Callable[..., str]]":
+def _by_json() -> tuple[Callable[..., Any], Callable[..., str]]:
     import json
 
-    def scan(text: str, strict: bool) -> "Any":
+    def scan(text: str, strict: bool) -> Any:
         return json.loads(text, strict=strict)
 
     def encode(value: object, ascii_only: bool) -> str:
@@ -85,7 +87,7 @@ except (ImportError, TypeError, ValueError, AttributeError):
     _scan, _encode = _by_json()
 
 
-def loads(data: "bytes | str", *, strict: bool = True) -> "Any":
+def loads(data: bytes | str, *, strict: bool = True) -> Any:
     """The value of a JSON text; bytes are UTF-8. ValueError or RecursionError when it is none."""
     text = data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data
     return _scan(text, strict)

@@ -1,5 +1,7 @@
 """An address as people type it → what it names."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from vyane_cli.core.ids import is_logical_session_id

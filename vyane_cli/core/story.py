@@ -1,5 +1,7 @@
 """Turns as a readable story: the fold of a timeline's events for people and for export."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,5 +1,7 @@
 """The opaque token of a turn: what a producer needs to emit for that turn, and for no other."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from vyane_cli.core.opaque import seal, unseal

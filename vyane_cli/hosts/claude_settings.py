@@ -5,6 +5,8 @@ The file is the user's, so every byte outside these entries stays as it is (`jso
 caller records what stood there before (`stood`), and hands the record in.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

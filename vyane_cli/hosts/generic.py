@@ -1,5 +1,7 @@
 """A host without hooks: it asks for its mail and gets plain text."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from vyane_cli.core.calls import Event, HookCall, Reply

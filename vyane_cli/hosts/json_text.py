@@ -6,6 +6,8 @@ JSON (RFC 8259); of a name that occurs twice the last one counts. No library on 
 does this for strict JSON (2026-11); the stdlib's decoder gives no places.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping
@@ -22,7 +24,7 @@ class Node:
     start: int
     end: int
     kind: str  # the first character: { [ " or that of a number or word
-    items: "tuple[Node, ...]" = ()
+    items: tuple[Node, ...] = ()
     names: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()  # where each item begins: its name, in an object
 

@@ -1,5 +1,7 @@
 """Addressing: an address as people type it → the inboxes that it means."""
 
+from __future__ import annotations
+
 from vyane_cli.core.messages import FromKind, Relation, ToKind
 from vyane_cli.core.routing import Address, Relative, parse_address
 from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, is_stale, nearest_names
@@ -29,7 +31,7 @@ def find_address(text: str, workers: registry.Registry) -> Address:
 
 
 def resolve(
-    runtime: "Runtime", workers: registry.Registry, address: Address, speaker: Speaker
+    runtime: Runtime, workers: registry.Registry, address: Address, speaker: Speaker
 ) -> list[Target]:
     """The targets of an address; NotFoundError with the nearest names when there is none."""
     layout = runtime.layout
@@ -78,7 +80,7 @@ def resolve(
             return [_to_worker(runtime, worker, speaker, own) for worker in found]
 
 
-def check_channel(runtime: "Runtime", name: str) -> None:
+def check_channel(runtime: Runtime, name: str) -> None:
     """NotFoundError for one that is not set up: nothing would show the message."""
     if runtime.channels is None or name in runtime.config.channels:
         return
@@ -113,7 +115,7 @@ def _workers_of(workers: registry.Registry, address: Address, own: Worker | None
     return found
 
 
-def _to_worker(runtime: "Runtime", worker: Worker, speaker: Speaker, own: Worker | None) -> Target:
+def _to_worker(runtime: Runtime, worker: Worker, speaker: Speaker, own: Worker | None) -> Target:
     return Target(
         ToKind.WORKER,
         worker.id,
@@ -136,7 +138,7 @@ def _relation(speaker: Speaker, target: Worker | None, own: Worker | None = None
     return Relation.CHILD if own.parent_worker_id == target.id else Relation.PEER
 
 
-def _is_active(runtime: "Runtime", worker: Worker) -> bool:
+def _is_active(runtime: Runtime, worker: Worker) -> bool:
     if worker.final:
         return False
     if registry.has_ended(registry.current_session(runtime.layout, worker.id)):

@@ -5,6 +5,8 @@ round looks at all projects; a session that comes to rest looks at its own while
 project without timers is moved by its person, and `vyane status` says how it stands.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.attention import NeedKind, call_of, is_of
 from vyane_cli.core.judging import GoalState, judge
 from vyane_cli.core.projects import Project
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 SOON_S = 3600.0
 
 
-def way_to_a_round(runtime: "Runtime", project: Project, known: Schedules) -> str:
+def way_to_a_round(runtime: Runtime, project: Project, known: Schedules) -> str:
     """The command that makes a round come; empty when one is due within the hour."""
     timer = known.installed is not None
     now_s = runtime.clock().at
@@ -34,9 +36,7 @@ def way_to_a_round(runtime: "Runtime", project: Project, known: Schedules) -> st
     return f"vyane {'schedule resume' if known.paused else verb} --project {project.name}"
 
 
-def call_for_alone(
-    runtime: "Runtime", project: Project, deadline: "Deadline | None" = None
-) -> bool:
+def call_for_alone(runtime: Runtime, project: Project, deadline: Deadline | None = None) -> bool:
     """Call the person for a project that nothing moves any more; True when that is news."""
     layout = runtime.layout
     known = schedules.load(layout, project.name)
@@ -52,7 +52,7 @@ def call_for_alone(
     return call_person(runtime, call, deadline=deadline)
 
 
-def _is_left(runtime: "Runtime", project: Project) -> bool:
+def _is_left(runtime: Runtime, project: Project) -> bool:
     """Whether somebody could go on without the person: what waits for them is said elsewhere."""
     books = ledger.read(runtime.layout, project.name)
     if books.ledger is None or judge(books).state is not GoalState.OPEN:
@@ -64,7 +64,7 @@ def _is_left(runtime: "Runtime", project: Project) -> bool:
     return not blocked(books.ledger) and not asked
 
 
-def call_for_each(runtime: "Runtime") -> None:
+def call_for_each(runtime: Runtime) -> None:
     """The same for every project: a round that is due speaks for those that have none."""
     try:
         known = projects.listing(runtime.layout)

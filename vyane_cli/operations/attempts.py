@@ -4,6 +4,8 @@ The tick module's record: the attempt is in the inbox, and counted by its gates,
 is started or a key typed. What a kill after it leaves is an attempt that nothing came of.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from vyane_cli.core.drafts import LANES
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def record_start(
-    runtime: "Runtime", worker: Worker, clock: Clock, way: str, choose: "Choose"
+    runtime: Runtime, worker: Worker, clock: Clock, way: str, choose: Choose
 ) -> Decision | None:
     """Record what `choose` decides for a worker's mail. Under its inbox locks; None: for nothing.
 

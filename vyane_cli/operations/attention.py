@@ -5,6 +5,8 @@ person from hearing of the next. What ends an entry is in the table of `core/att
 are read here. A crash before the resolution leaves it to the next run.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
 
@@ -33,7 +35,7 @@ _Read = Callable[["_Reader", NeedKey], NeedFacts]
 
 
 def end_calls(
-    runtime: "Runtime",
+    runtime: Runtime,
     *,
     says: RoundSays | None = None,
     works: str = "",
@@ -61,7 +63,7 @@ def end_calls(
 class _Reader:
     """Reads what the table asks for, each file once."""
 
-    def __init__(self, runtime: "Runtime", says: RoundSays | None, works: str) -> None:
+    def __init__(self, runtime: Runtime, says: RoundSays | None, works: str) -> None:
         self.runtime, self.says, self.works = runtime, says, works
         self.tasks_of: dict[str, dict[str, Task] | None] = {}
         self.known: Mapping[str, Worker] | None = None

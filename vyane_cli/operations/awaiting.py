@@ -4,6 +4,8 @@ Its record names the message, so that the answer is direct mail. A crash may lea
 message is not there, or is answered: that only makes a further answer direct, until it lapses.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from vyane_cli.core.messages import FromKind, Kind, ToKind
@@ -29,7 +31,7 @@ def check_awaitable(speaker: Speaker, kind: Kind, to: str, targets: Sequence[Tar
         raise InvalidInputError("await-reply", to, "one other worker")
 
 
-def block(runtime: "Runtime", worker_id: str, message_id: str | None, *, on: str = "") -> None:
+def block(runtime: Runtime, worker_id: str, message_id: str | None, *, on: str = "") -> None:
     """The worker waits for an answer to this message, or (None) no longer. On disk when it returns.
 
     `on`: only if it waits for that one.

@@ -1,5 +1,7 @@
 """Bounce: tell the sender of a message that it was not delivered, and why."""
 
+from __future__ import annotations
+
 import hashlib
 
 from vyane_cli.core import ids
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def bounce(runtime: "Runtime", message: Message, target: str, reason: str) -> None:
+def bounce(runtime: Runtime, message: Message, target: str, reason: str) -> None:
     """Tell the sender of a message that it was not delivered. A program outside has no inbox.
 
     A person is called. The note's id follows from the message's: one that is there is not stored

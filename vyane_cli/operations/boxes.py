@@ -1,5 +1,7 @@
 """Boxes: the inboxes that a worker reads, and what waits in them. Looking changes nothing."""
 
+from __future__ import annotations
+
 from vyane_cli.core.mailbox import takeover_of
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.store import inbox
@@ -9,7 +11,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def boxes_of(runtime: "Runtime", worker_id: str, logical: str) -> list[str]:
+def boxes_of(runtime: Runtime, worker_id: str, logical: str) -> list[str]:
     """The inboxes that a worker reads."""
     layout = runtime.layout
     paths = [layout.inbox(worker_id)]
@@ -27,7 +29,7 @@ class Waiting(NamedTuple):
     """The takeover that is not over, if there is one."""
 
 
-def waiting(runtime: "Runtime", worker_id: str, logical: str) -> Waiting:
+def waiting(runtime: Runtime, worker_id: str, logical: str) -> Waiting:
     """How many messages are pending, and since when."""
     boxes = [inbox.read(path).mailbox for path in boxes_of(runtime, worker_id, logical)]
     pending = [entry.message.ts for box in boxes for entry in box.pending]

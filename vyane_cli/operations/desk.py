@@ -4,6 +4,8 @@ Load, decide, claim; settle. The only code that advances the state of a message:
 desk, and so do `gc`, for sessions that do not tick any more, and a host without hooks.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.events import EventKind
@@ -39,11 +41,11 @@ class Desk:
 
     def __init__(
         self,
-        runtime: "Runtime",
+        runtime: Runtime,
         session: HostSession,
         call: HookCall,
-        host: "Host",
-        deadline: "Deadline",
+        host: Host,
+        deadline: Deadline,
         *,
         guard: int = 0,
         rerun: bool = False,
@@ -63,7 +65,7 @@ class Desk:
         """The inboxes that the worker reads. Asked under the locks: a first message makes one."""
         return boxes_of(self.runtime, self.session.worker, self.session.logical_session)
 
-    def locks(self) -> "Sequence[tuple[Kind, str]]":
+    def locks(self) -> Sequence[tuple[Kind, str]]:
         """The locks of the desk, in no order: `held` sorts them."""
         return (
             (Kind.INBOX, self.session.worker),
@@ -89,7 +91,7 @@ class Desk:
                 markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
         return plan
 
-    def _replay(self, opened: "_Open") -> None:
+    def _replay(self, opened: _Open) -> None:
         """Commit the calls that missed their locks, in order; they hand nothing over."""
         for late in spool.waiting(self.runtime.layout, self.session.logical_session):
             desk = self._desk_of(late.call.session, opened)
@@ -104,7 +106,7 @@ class Desk:
                 opened.write(turns.emit(state, EventKind.DIAGNOSTIC, payload, clock))
             spool.done(late)
 
-    def _desk_of(self, session_id: str, opened: "_Open") -> "Desk | None":
+    def _desk_of(self, session_id: str, opened: _Open) -> Desk | None:
         """Where a kept call belongs: here, or at the session before this one (`/clear`).
 
         None when this one has begun: a call of another would undo what it was given.
@@ -172,7 +174,7 @@ class Desk:
             wanted = plan_markers(boxes, clock, runtime.config.limits)
             markers.show(layout, self.session.id, self.session.worker, wanted, clock.now_ms)
 
-    def snapshot(self, opened: "_Open", call: HookCall, *, replay: bool = False) -> Snapshot:
+    def snapshot(self, opened: _Open, call: HookCall, *, replay: bool = False) -> Snapshot:
         """Everything that the plan of a call may look at. A replayed call hands nothing over."""
         boxes = tuple(box.mailbox for box in opened.boxes)
         snapshot = self._snapshot(boxes, opened.timeline.head, call)
@@ -259,7 +261,7 @@ class Desk:
             )
         )
 
-    def _dead(self, boxes: "Sequence[Mailbox]") -> frozenset[str]:
+    def _dead(self, boxes: Sequence[Mailbox]) -> frozenset[str]:
         """Messages whose claim is void: its process is gone, or it is the tick we rerun."""
         known: dict[Process, bool] = {self.me: False}
         dead = set()
@@ -274,7 +276,7 @@ class Desk:
                     dead.add(entry.message.id)
         return frozenset(dead)
 
-    def _gone(self, boxes: "Sequence[Mailbox]", head: turns.TimelineHead) -> frozenset[str]:
+    def _gone(self, boxes: Sequence[Mailbox], head: turns.TimelineHead) -> frozenset[str]:
         """Other host sessions named by unsettled mail or the open turn that are over."""
         named = {e.session for box in boxes for e in box.unsettled if e.session}
         if head.open is not None:
@@ -304,7 +306,7 @@ class _Open:
             self.close()
             raise
 
-    def __enter__(self) -> "_Open":
+    def __enter__(self) -> _Open:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -330,7 +332,7 @@ class _Open:
         """Append the events of a transition, each with the head after it."""
         self.timeline.commit(state)
 
-    def apply(self, changes: "Sequence[Change]") -> None:
+    def apply(self, changes: Sequence[Change]) -> None:
         """Append the changes of the mail, in their order, with one flush for each stretch of a box.
 
         An attempt is worth no flush of its own.

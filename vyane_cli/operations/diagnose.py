@@ -1,5 +1,7 @@
 """Diagnose: facts of vyane's own in a session's timeline, a Diagnostic before all."""
 
+from __future__ import annotations
+
 from vyane_cli.core import turns
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.sessions import HostSession
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def diagnose(runtime: "Runtime", session: HostSession, code: str, text: str) -> None:
+def diagnose(runtime: Runtime, session: HostSession, code: str, text: str) -> None:
     """Append a Diagnostic, in the open turn if there is one. On disk when this returns."""
     identity = timeline.Identity(
         session.logical_session, session.worker, session.trace, session.parent_span
@@ -27,11 +29,11 @@ def diagnose(runtime: "Runtime", session: HostSession, code: str, text: str) -> 
 
 
 def append_fact(
-    runtime: "Runtime",
+    runtime: Runtime,
     worker: str,
     logical: str,
     kind: EventKind,
-    payload: "Mapping[str, Any]",
+    payload: Mapping[str, Any],
     clock: Clock,
 ) -> None:
     """Append one control fact to a worker's timeline, under its lock. On disk when this returns."""
@@ -43,13 +45,13 @@ def append_fact(
     _append(runtime, identity, kind, payload, clock)
 
 
-def present_session(runtime: "Runtime", worker: str) -> HostSession | None:
+def present_session(runtime: Runtime, worker: str) -> HostSession | None:
     """The worker's present host session, if it has one."""
     return registry.current_session(runtime.layout, worker)
 
 
 def note_in_timeline(
-    runtime: "Runtime", worker: "Worker", kind: EventKind, payload: "Mapping[str, Any]"
+    runtime: Runtime, worker: Worker, kind: EventKind, payload: Mapping[str, Any]
 ) -> None:
     """Append one event to a worker's timeline, in its open turn if there is one."""
     logical = worker.logical_session_id
@@ -63,10 +65,10 @@ def note_in_timeline(
 
 
 def _append(
-    runtime: "Runtime",
+    runtime: Runtime,
     identity: timeline.Identity,
     kind: EventKind,
-    payload: "Mapping[str, Any]",
+    payload: Mapping[str, Any],
     clock: Clock,
 ) -> None:
     layout = runtime.layout

@@ -1,5 +1,7 @@
 """The plan of a call as things stand, in words: nothing is changed and no lock is taken."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -87,7 +89,7 @@ class PlannedTick:
     notice: PlannedNotice | None
 
 
-def explain(runtime: "Runtime", call: HookCall, host: "Host") -> PlannedTick:
+def explain(runtime: Runtime, call: HookCall, host: Host) -> PlannedTick:
     """What a tick would change and print."""
     session = registry.load_session(runtime.layout, call.session) if call.session else None
     if session is None:
@@ -128,7 +130,7 @@ def explain(runtime: "Runtime", call: HookCall, host: "Host") -> PlannedTick:
     )
 
 
-def _notice(runtime: "Runtime", worker: str, call: HookCall) -> PlannedNotice | None:
+def _notice(runtime: Runtime, worker: str, call: HookCall) -> PlannedNotice | None:
     """What the main worker of the worker's project would be told; None when none is to be."""
     project = project_of(runtime, worker) if call.event in MOMENTS else None
     if project is None:

@@ -1,5 +1,7 @@
 """A host without hooks: which worker's mail a call is for."""
 
+from __future__ import annotations
+
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def prove(runtime: "Runtime", session: HostSession) -> None:
+def prove(runtime: Runtime, session: HostSession) -> None:
     """An answer proves that the worker has read what it got: consumed, as by its next call."""
     host = runtime.host(session.host)
     if host is None:
@@ -30,7 +32,7 @@ def prove(runtime: "Runtime", session: HostSession) -> None:
         return  # the answer is stored; its next call proves it
 
 
-def call_for_worker(runtime: "Runtime", who: str, *, looking: bool = False) -> HookCall:
+def call_for_worker(runtime: Runtime, who: str, *, looking: bool = False) -> HookCall:
     """The call of a worker for its mail; its own when `who` is empty and it runs in a session."""
     workers = registry.Registry(runtime.layout)
     if not who:

@@ -4,6 +4,8 @@ It outlives the entries that name it: an open session may still call it. So it i
 rename only, and lies outside of the package.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re

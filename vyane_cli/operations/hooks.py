@@ -6,6 +6,8 @@ them: an open session may still call it. What stood in a settings file where ent
 recorded first (`installed.json`), so that an uninstall gives back the same bytes.
 """
 
+from __future__ import annotations
+
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,13 @@
 """Who is speaking: the nearest host process, then VYANE_WORKER, then a host's environment ids."""
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.values import NamedTuple
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import InvalidInputError, RefusedError
 from vyane_cli.store import processes, registry
@@ -12,11 +15,8 @@ from vyane_cli.store import processes, registry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import NamedTuple
 
     from vyane_cli.runtime import Runtime
-else:
-    from typing import NamedTuple
 
 HOST_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
 HOST_MARKS = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI")
@@ -37,7 +37,7 @@ class Speaker(NamedTuple):
         return self.kind is FromKind.WORKER or self.id.startswith("agent:")
 
 
-def whoami(runtime: "Runtime") -> Speaker:
+def whoami(runtime: Runtime) -> Speaker:
     """The speaker, from evidence. No host evidence: a person at a terminal, or something else."""
     environ = runtime.environ
     session = _by_process(runtime) or _by_worker(runtime) or _by_environment(runtime)
@@ -53,7 +53,7 @@ def whoami(runtime: "Runtime") -> Speaker:
     return Speaker(FromKind.EXTERNAL, name, name)
 
 
-def _by_process(runtime: "Runtime") -> HostSession | None:
+def _by_process(runtime: Runtime) -> HostSession | None:
     layout = runtime.layout
     by_environment = _by_environment(runtime)
     for pid in processes.ancestors(os.getpid()):
@@ -71,14 +71,14 @@ def _by_process(runtime: "Runtime") -> HostSession | None:
     return None
 
 
-def _by_worker(runtime: "Runtime") -> HostSession | None:
+def _by_worker(runtime: Runtime) -> HostSession | None:
     worker = runtime.environ.get("VYANE_WORKER", "")
     if not is_safe_id(worker):
         return None
     return registry.current_session(runtime.layout, worker)
 
 
-def _by_environment(runtime: "Runtime") -> HostSession | None:
+def _by_environment(runtime: Runtime) -> HostSession | None:
     for name in HOST_SESSION_VARIABLES:
         session_id = runtime.environ.get(name, "")
         if is_safe_id(session_id):
@@ -88,14 +88,14 @@ def _by_environment(runtime: "Runtime") -> HostSession | None:
     return None
 
 
-def _latest(runtime: "Runtime", session: HostSession) -> HostSession:
+def _latest(runtime: Runtime, session: HostSession) -> HostSession:
     """After `/clear` a shell that still runs has the old id: its worker is the same."""
     if session.replaced_by and is_safe_id(session.replaced_by):
         return registry.load_session(runtime.layout, session.replaced_by) or session
     return session
 
 
-def login_name(environ: "Mapping[str, str]") -> str:
+def login_name(environ: Mapping[str, str]) -> str:
     """The account's name."""
     for name in ("LOGNAME", "USER"):
         if environ.get(name):
@@ -117,7 +117,7 @@ def _has_terminal() -> bool:
     return True
 
 
-def claim_kind(runtime: "Runtime", given: str | None, speaker: Speaker) -> Speaker:
+def claim_kind(runtime: Runtime, given: str | None, speaker: Speaker) -> Speaker:
     """The speaker under `--from-kind`. An agent cannot make itself a person: exit 5."""
     if given is None or given == speaker.kind:
         return speaker
@@ -136,7 +136,7 @@ def claim_kind(runtime: "Runtime", given: str | None, speaker: Speaker) -> Speak
     return Speaker(FromKind(given), name, name, speaker.session)
 
 
-def require_person(runtime: "Runtime", speaker: Speaker, what: str) -> None:
+def require_person(runtime: Runtime, speaker: Speaker, what: str) -> None:
     """Refuse an agent that uses the person's authority, and say so in its timeline."""
     if not speaker.in_host or is_authorised(runtime, speaker):
         return
@@ -152,12 +152,12 @@ def require_person(runtime: "Runtime", speaker: Speaker, what: str) -> None:
     )
 
 
-def is_authorised(runtime: "Runtime", speaker: Speaker) -> bool:
+def is_authorised(runtime: Runtime, speaker: Speaker) -> bool:
     """Whether `[authority] workers` lists the speaker, by its id: a name may be taken."""
     return speaker.id in runtime.config["authority.workers"]
 
 
-def own_worker(runtime: "Runtime", workers: "registry.Registry") -> Worker | None:
+def own_worker(runtime: Runtime, workers: registry.Registry) -> Worker | None:
     """The worker that runs this command, if one does."""
     speaker = whoami(runtime)
     return workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None

@@ -1,5 +1,7 @@
 """What is in an inbox, and what will happen to a message. Looking changes nothing."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -60,7 +62,7 @@ class SentState:
 
 
 def list_messages(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: str,
     *,
     kind: str = "",
@@ -95,7 +97,7 @@ def list_messages(
     return Listing(tuple(ShownMessage(entry=entry) for entry in entries[-limit:]), damaged)
 
 
-def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
+def _paths(runtime: Runtime, who: str) -> Sequence[str]:
     if who.startswith(CHANNEL):
         name = who.removeprefix(CHANNEL)
         path = runtime.layout.channel_inbox(name)
@@ -112,7 +114,7 @@ def _paths(runtime: "Runtime", who: str) -> Sequence[str]:
 
 
 def state_of_message(
-    runtime: "Runtime", message: Message, *, stored_before: bool = False
+    runtime: Runtime, message: Message, *, stored_before: bool = False
 ) -> MessageState:
     """A stored message, and what the table says will happen to it; or what has, of an older one."""
     status, reached = Status.PENDING, None
@@ -156,7 +158,7 @@ def state_of_message(
     )
 
 
-def state_of_sent(runtime: "Runtime", sent: Sent) -> SentState:
+def state_of_sent(runtime: Runtime, sent: Sent) -> SentState:
     """What a send has stored, and what will happen to it."""
     states = tuple(
         state_of_message(runtime, message, stored_before=sent.repeated) for message in sent.messages
@@ -165,7 +167,7 @@ def state_of_sent(runtime: "Runtime", sent: Sent) -> SentState:
 
 
 def _outlook(
-    runtime: "Runtime", message: Message, liveness: Liveness, head: Head, ways: Sequence[str]
+    runtime: Runtime, message: Message, liveness: Liveness, head: Head, ways: Sequence[str]
 ) -> str:
     position = message.position
     if "call" in ways:

@@ -5,6 +5,8 @@ empty input box of the proven pane of a session that its host's own record calls
 nothing else; text and Enter at a dialog would answer it.
 """
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.gating import Decision, Readings, Verdict
@@ -33,7 +35,7 @@ WATCH_FAILED_S = 10.0
 IN_USE = "tmux/input-in-use"
 
 
-def type_for_mail(runtime: "Runtime", worker_id: str, clock: Clock) -> bool:
+def type_for_mail(runtime: Runtime, worker_id: str, clock: Clock) -> bool:
     """Type the line, if the session is idle, unwatched, in tmux, and its box is empty."""
     layout = runtime.layout
     worker = registry.Registry(layout).workers.get(worker_id)
@@ -80,7 +82,7 @@ def _was_tried(entry: Entry) -> bool:
     return entry.rule.startswith("tmux/") and entry.rule != IN_USE
 
 
-def _is_idle(runtime: "Runtime", worker: Worker, session: "HostSession", host: "Host") -> bool:
+def _is_idle(runtime: Runtime, worker: Worker, session: HostSession, host: Host) -> bool:
     if look(runtime, worker).liveness is not Liveness.IDLE or session.process is None:
         return False
     folder, pid = session.config_dir, session.process.pid

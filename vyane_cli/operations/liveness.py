@@ -1,5 +1,7 @@
 """What a worker is doing: liveness from evidence, its session, its transports. Changes nothing."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -59,7 +61,7 @@ class WorkerReport:
     """What cannot be read of its session."""
 
 
-def look(runtime: "Runtime", worker: Worker) -> Look:
+def look(runtime: Runtime, worker: Worker) -> Look:
     """Read what the session's own files say. A damaged timeline counts as no open turn."""
     layout = runtime.layout
     session, damaged = None, ""
@@ -99,7 +101,7 @@ def look(runtime: "Runtime", worker: Worker) -> Look:
     )
 
 
-def last_sign(runtime: "Runtime", worker: Worker, seen: Look) -> float:
+def last_sign(runtime: Runtime, worker: Worker, seen: Look) -> float:
     """When it last did something that left a trace: a hook, an event, a message, a line of log."""
     layout, logical = runtime.layout, worker.logical_session_id
     traces = [layout.outbox(worker.id), layout.output(worker.id), layout.errors(worker.id)]
@@ -110,7 +112,7 @@ def last_sign(runtime: "Runtime", worker: Worker, seen: Look) -> float:
 
 
 def transports_of(
-    runtime: "Runtime", worker: Worker, session: HostSession, liveness: Liveness
+    runtime: Runtime, worker: Worker, session: HostSession, liveness: Liveness
 ) -> tuple[str, ...]:
     """By which ways a turn can be made to happen in this session now."""
     if liveness is Liveness.EXITED:
@@ -126,7 +128,7 @@ def transports_of(
     return tuple(found)
 
 
-def describe_worker(runtime: "Runtime", worker: Worker) -> WorkerReport:
+def describe_worker(runtime: Runtime, worker: Worker) -> WorkerReport:
     """Look at a worker once, with all that is shown of it."""
     from vyane_cli.operations.progress import progress_of
 
@@ -156,14 +158,14 @@ def describe_worker(runtime: "Runtime", worker: Worker) -> WorkerReport:
     )
 
 
-def _thread_of(runtime: "Runtime", session: str) -> str | None:
+def _thread_of(runtime: Runtime, session: str) -> str | None:
     """The conversation that the session is bound to: the bindings are the one word on it."""
     place = place_of(book.load(runtime.layout).values(), session) if session else None
     return place.conversation.id if place is not None else None
 
 
 def list_workers(
-    runtime: "Runtime", *, session: str = "", everything: bool = False
+    runtime: Runtime, *, session: str = "", everything: bool = False
 ) -> list[WorkerReport]:
     """All workers that are not final, or all; of one logical session if it, or a worker, is named.
 

@@ -1,5 +1,7 @@
 """Look-ups: a message by its id, wherever it lies; the records that tell its story."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -47,7 +49,7 @@ class Found(NamedTuple):
         return self.entry.message
 
 
-def find_message(runtime: "Runtime", text: str) -> Found:
+def find_message(runtime: Runtime, text: str) -> Found:
     """A message by its id, or by a unique beginning or end of it (six characters or more)."""
     typed, text = text, text.strip().upper()
     if not is_safe_id(text) or len(text) < 6:
@@ -81,7 +83,7 @@ def find_message(runtime: "Runtime", text: str) -> Found:
     return Found(entry, tuple(records), path)
 
 
-def whole_text(runtime: "Runtime", message: Message) -> str:
+def whole_text(runtime: Runtime, message: Message) -> str:
     """All of a message's text: that of a long result lies in a file of its own."""
     reference = message.payload.get("summary_ref")
     if not isinstance(reference, Mapping):
@@ -92,7 +94,7 @@ def whole_text(runtime: "Runtime", message: Message) -> str:
     return text
 
 
-def message_files(runtime: "Runtime") -> list[str]:
+def message_files(runtime: Runtime) -> list[str]:
     """Every inbox, then the archives, newest month first."""
     layout = runtime.layout
     boxes = [

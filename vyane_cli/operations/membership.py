@@ -1,5 +1,7 @@
 """Membership: which project a worker belongs to, who else does, and what they are doing."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from vyane_cli.core.events import Outcome
@@ -27,7 +29,7 @@ class Member(NamedTuple):
     seen: Look
 
 
-def members_of(runtime: "Runtime", project: Project) -> tuple[Member, ...]:
+def members_of(runtime: Runtime, project: Project) -> tuple[Member, ...]:
     """The workers of a project that have not ended."""
     workers = registry.Registry(runtime.layout).workers
     known = projects.listing(runtime.layout)
@@ -38,7 +40,7 @@ def members_of(runtime: "Runtime", project: Project) -> tuple[Member, ...]:
     )
 
 
-def is_at_work(runtime: "Runtime", member: Member) -> bool | None:
+def is_at_work(runtime: Runtime, member: Member) -> bool | None:
     """Whether a worker works; None when that cannot be told.
 
     A spawned one does until it has ended, from its launch on; so does one in whose session vyane
@@ -60,13 +62,13 @@ def is_at_work(runtime: "Runtime", member: Member) -> bool | None:
     return None if seen.liveness is Liveness.UNKNOWN else False
 
 
-def waits_for_turn(runtime: "Runtime", worker: Worker) -> bool:
+def waits_for_turn(runtime: Runtime, worker: Worker) -> bool:
     """Whether a turn that vyane started in its session is to begin soon, or is not over."""
     handshake = inbox.read_head(runtime.layout.inbox(worker.id)).handshake
     return handshake is not None and not _is_unanswered(runtime, handshake)
 
 
-def has_not_started(runtime: "Runtime", worker: Worker) -> bool:
+def has_not_started(runtime: Runtime, worker: Worker) -> bool:
     """Whether the turn that vyane started in its session did not begin in all its time.
 
     Not known of an inbox that cannot be read: it holds up no other, and whoever reads it says so.
@@ -78,12 +80,12 @@ def has_not_started(runtime: "Runtime", worker: Worker) -> bool:
     return handshake is not None and _is_unanswered(runtime, handshake)
 
 
-def _is_unanswered(runtime: "Runtime", handshake: Handshake) -> bool:
+def _is_unanswered(runtime: Runtime, handshake: Handshake) -> bool:
     limits, now_ms = runtime.config.limits, runtime.clock().boot_ms
     return handshake.stage is Stage.WAIT_START and is_late(handshake.boot_ms, now_ms, limits)
 
 
-def turns_of(runtime: "Runtime", worker: Worker) -> tuple[int, float]:
+def turns_of(runtime: Runtime, worker: Worker) -> tuple[int, float]:
     """How many turns a worker has had, and when the last one ended well.
 
     0 where it did not end well, or where it cannot be told.

@@ -4,6 +4,8 @@
 kept here, the notification is sent by a process of its own, which nobody waits for.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -20,10 +22,10 @@ URLS = "VYANE_NOTIFY_URLS"
 
 
 def call_person(
-    runtime: "Runtime",
-    call: "NeedCall",
-    clock: "Clock | None" = None,
-    deadline: "Deadline | None" = None,
+    runtime: Runtime,
+    call: NeedCall,
+    clock: Clock | None = None,
+    deadline: Deadline | None = None,
 ) -> bool:
     """Keep an entry unless one of this key is open; True when it is new."""
     new = needs.add(
@@ -41,13 +43,13 @@ def call_person(
     return new
 
 
-def urls_of(runtime: "Runtime") -> list[str]:
+def urls_of(runtime: Runtime) -> list[str]:
     """Where notifications go: `VYANE_NOTIFY_URLS`, else the setting `notify.urls`."""
     given = runtime.environ.get(URLS, "").replace(",", " ").split()
     return given or list(runtime.config["notify.urls"])
 
 
-def notify_beside(runtime: "Runtime") -> None:
+def notify_beside(runtime: Runtime) -> None:
     """Start `vyane need-user notify` beside us. It may fail: the next round sends what is left."""
     try:
         if not urls_of(runtime) or not hasattr(os, "posix_spawn"):

@@ -4,6 +4,8 @@ Nothing is changed here: `supervise` tells it, `tick --dry-run` shows it. What i
 nothing is new (liveness, membership) is imported when it is.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core import notices as rules
 from vyane_cli.core.books import Books
 from vyane_cli.core.gating import Decision, Readings, Verdict, decide_notice
@@ -40,7 +42,7 @@ class News(NamedTuple):
     """Whether a refusal is worth a line of the log: not that of a stall that is none yet."""
 
 
-def look_for_news(runtime: "Runtime", project: Project, main: Worker | None, clock: Clock) -> News:
+def look_for_news(runtime: Runtime, project: Project, main: Worker | None, clock: Clock) -> News:
     """Read the books and the book of notices, and ask the gates."""
     layout = runtime.layout
     books = ledger.read(layout, project.name)
@@ -57,7 +59,7 @@ def look_for_news(runtime: "Runtime", project: Project, main: Worker | None, clo
 
 
 def _head(
-    runtime: "Runtime",
+    runtime: Runtime,
     project: Project,
     books: Books,
     judgement: Judgement,
@@ -97,7 +99,7 @@ def _head(
 
 
 def _decide(
-    runtime: "Runtime",
+    runtime: Runtime,
     main: Worker | None,
     books: Books,
     judgement: Judgement,
@@ -136,7 +138,7 @@ def _decide(
 
 
 def message_of(
-    runtime: "Runtime", project: Project, main: Worker, news: News, clock: Clock
+    runtime: Runtime, project: Project, main: Worker, news: News, clock: Clock
 ) -> Message:
     """The news as the one message of their item: its id follows from what happened."""
     item = news.item
@@ -149,7 +151,7 @@ def message_of(
     return message._replace(ttl_seconds=MONTH_S)  # it counts as told, so it waits to be read
 
 
-def text_of(runtime: "Runtime", project: Project, judgement: Judgement, item: Item) -> str:
+def text_of(runtime: Runtime, project: Project, judgement: Judgement, item: Item) -> str:
     """What a notice says: no time finer than the step of a stall."""
     texts = templates.load(runtime.language, "rounds")
     task = item.task

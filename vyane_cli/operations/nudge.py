@@ -3,6 +3,8 @@
 For a session that its host watches (`watch`) this publishes only: the target's own tick claims.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.turns import Clock
 from vyane_cli.errors import LockTimeoutError, VyaneError
 from vyane_cli.store import files, locks, markers, registry
@@ -19,7 +21,7 @@ PATIENCE_S = 0.05
 """Another session's lock is not worth more of a hook's budget."""
 
 
-def publish(runtime: "Runtime", session: str, clock: Clock) -> bool:
+def publish(runtime: Runtime, session: str, clock: Clock) -> bool:
     """Ring for mail that may start a turn: rewrite the wake file that the host watches.
 
     Under the inbox lock, after the append. True when the file was rewritten.
@@ -27,7 +29,7 @@ def publish(runtime: "Runtime", session: str, clock: Clock) -> bool:
     return bool(session) and markers.wake(runtime.layout, session, clock.at)
 
 
-def nudge(runtime: "Runtime", worker: str, clock: Clock) -> bool:
+def nudge(runtime: Runtime, worker: str, clock: Clock) -> bool:
     """Ring again for a worker whose startable mail is overdue."""
     deadline = locks.Deadline(PATIENCE_S)
     try:
@@ -40,7 +42,7 @@ def nudge(runtime: "Runtime", worker: str, clock: Clock) -> bool:
     return reach(runtime, worker, clock) or rung
 
 
-def reach(runtime: "Runtime", worker: str, clock: Clock) -> bool:
+def reach(runtime: Runtime, worker: str, clock: Clock) -> bool:
     """The ways that are left where no watch rings: type into its pane, open it again.
 
     Keys take their time: they are not for a hook, which has none.
@@ -57,7 +59,7 @@ def reach(runtime: "Runtime", worker: str, clock: Clock) -> bool:
     return resume_for_mail(runtime, worker, clock)
 
 
-def nudge_overdue(runtime: "Runtime", own: str, clock: Clock) -> None:
+def nudge_overdue(runtime: Runtime, own: str, clock: Clock) -> None:
     """Ring for at most three workers whose mail has been lying; never an error of the caller's."""
     try:
         grace = runtime.config.limits.overdue_ms
@@ -68,7 +70,7 @@ def nudge_overdue(runtime: "Runtime", own: str, clock: Clock) -> None:
         return
 
 
-def nudge_all(runtime: "Runtime") -> int:
+def nudge_all(runtime: Runtime) -> int:
     """Ring for every worker whose mail is overdue: a round does it, after its matrix."""
     clock = runtime.clock()
     try:

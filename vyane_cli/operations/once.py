@@ -1,5 +1,7 @@
 """Once: the same idempotency key and content is the same send; one broadcast a minute."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -60,7 +62,7 @@ def _content(messages: Sequence[Message], family: str) -> str:
 
 
 def send_once(
-    runtime: "Runtime",
+    runtime: Runtime,
     speaker: Speaker,
     targets: Sequence[Target],
     messages: Sequence[Message],
@@ -122,7 +124,7 @@ def _key_record(
 
 
 def _as_first_sent(
-    runtime: "Runtime", known: Mapping[str, Any], targets: Sequence[Target], template: Message
+    runtime: Runtime, known: Mapping[str, Any], targets: Sequence[Target], template: Message
 ) -> tuple[list[Target], list[Message]]:
     """The targets and messages of the first send under a key."""
     template = template._replace(
@@ -144,7 +146,7 @@ def _as_first_sent(
     return to, messages
 
 
-def take_broadcast_turn(runtime: "Runtime", clock: Clock, key: str = "") -> None:
+def take_broadcast_turn(runtime: Runtime, clock: Clock, key: str = "") -> None:
     """One broadcast a minute for the whole state folder: RefusedError, and nothing is stored.
 
     A retry under the key that has the turn goes on with it.

@@ -1,5 +1,7 @@
 """Progress: what a worker said last of its work, or did last. It changes nothing."""
 
+from __future__ import annotations
+
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.messages import Kind, body_of, first_line
 from vyane_cli.core.workers import Worker
@@ -15,7 +17,7 @@ TAIL_BYTES = 16 * 1024
 """What a worker did last is looked for in so much of its timeline's end."""
 
 
-def progress_of(runtime: "Runtime", worker: Worker) -> str:
+def progress_of(runtime: Runtime, worker: Worker) -> str:
     """What it said last of its work, or did last: one line of at most 80 characters."""
     if not worker.logical_session_id:
         return ""

@@ -1,5 +1,7 @@
 """Register: a host session and the worker that it carries, from a hook's call or by hand."""
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.calls import Event, HookCall
@@ -25,7 +27,7 @@ RUNTIME_KINDS = {"claude": "claude_cli", "codex": "codex", "gemini": "gemini"}
 
 
 def ensure_session(
-    runtime: "Runtime", call: HookCall, worker_type: str, deadline: "Deadline"
+    runtime: Runtime, call: HookCall, worker_type: str, deadline: Deadline
 ) -> HostSession | None:
     """The host session of a call, registered or resumed if need be; None when there is none.
 
@@ -67,7 +69,7 @@ def ensure_session(
     return session
 
 
-def _carry(runtime: "Runtime", session: HostSession, worker_type: str) -> None:
+def _carry(runtime: Runtime, session: HostSession, worker_type: str) -> None:
     """The logical session names the host session that carries it now. Under the registry's lock."""
     known = registry.load_logical_session(runtime.layout, session.logical_session)
     entry = {"runtime_session_id": session.id, "worker_id": session.worker}
@@ -82,7 +84,7 @@ def _carry(runtime: "Runtime", session: HostSession, worker_type: str) -> None:
         registry.save_logical_session(runtime.layout, carried)
 
 
-def _end_earlier(runtime: "Runtime", session: HostSession) -> None:
+def _end_earlier(runtime: Runtime, session: HostSession) -> None:
     """One process carries one session: the one before it is over, also if its end was not told."""
     assert session.process is not None
     before_id = registry.session_of_process(runtime.layout, [session.process.pid])
@@ -94,7 +96,7 @@ def _end_earlier(runtime: "Runtime", session: HostSession) -> None:
         registry.save_session(runtime.layout, before._replace(ended="resume", ended_at=at))
 
 
-def _is_registered(runtime: "Runtime", worker: str, deadline: "Deadline") -> bool:
+def _is_registered(runtime: Runtime, worker: str, deadline: Deadline) -> bool:
     with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
         return worker in registry.Registry(runtime.layout).workers
 
@@ -117,7 +119,7 @@ def _unchanged(known: HostSession, call: HookCall) -> bool:
     return same and not over and not moved
 
 
-def _resume(runtime: "Runtime", known: HostSession, call: HookCall) -> HostSession:
+def _resume(runtime: Runtime, known: HostSession, call: HookCall) -> HostSession:
     """The session is on record: opened again, in this process or in another one."""
     owner = known.process
     another = call.process is not None and owner is not None and call.process != owner
@@ -140,7 +142,7 @@ def _resume(runtime: "Runtime", known: HostSession, call: HookCall) -> HostSessi
     )
 
 
-def _take_over(runtime: "Runtime", call: HookCall) -> HostSession | None:
+def _take_over(runtime: Runtime, call: HookCall) -> HostSession | None:
     """`/clear`: the same process goes on under a new id, so worker and mail go on too."""
     if call.process is None or call.source not in ("clear", ""):
         return None
@@ -161,7 +163,7 @@ def _take_over(runtime: "Runtime", call: HookCall) -> HostSession | None:
     )
 
 
-def _adopt(runtime: "Runtime", call: HookCall) -> HostSession | None:
+def _adopt(runtime: Runtime, call: HookCall) -> HostSession | None:
     """A session that was started for a worker which has none yet."""
     if not is_safe_id(call.worker):
         return None
@@ -179,7 +181,7 @@ def _adopt(runtime: "Runtime", call: HookCall) -> HostSession | None:
 
 
 def _create(
-    runtime: "Runtime",
+    runtime: Runtime,
     workers: registry.Registry,
     call: HookCall,
     worker_type: str,
@@ -218,9 +220,7 @@ def _create(
     return session
 
 
-def _session(
-    call: HookCall, worker: str, name: str, logical: str, runtime: "Runtime"
-) -> HostSession:
+def _session(call: HookCall, worker: str, name: str, logical: str, runtime: Runtime) -> HostSession:
     return HostSession(
         call.session,
         call.host,
@@ -238,15 +238,13 @@ def _session(
     )
 
 
-def _fresh(workers: registry.Registry, runtime: "Runtime") -> str:
+def _fresh(workers: registry.Registry, runtime: Runtime) -> str:
     while (candidate := worker_id(runtime.entropy(6))) in workers.workers:
         pass
     return candidate
 
 
-def _publish(
-    runtime: "Runtime", session: HostSession, call: HookCall, deadline: "Deadline"
-) -> None:
+def _publish(runtime: Runtime, session: HostSession, call: HookCall, deadline: Deadline) -> None:
     """Make it the worker's present session, under the inbox lock and before any fold."""
     if session.process is not None and call.process is not None and session.process != call.process:
         return  # a second process on one session gets no mail
@@ -258,7 +256,7 @@ def _publish(
                 markers.forget(runtime.layout, before)
 
 
-def _may_replace(runtime: "Runtime", before: str, call: HookCall) -> bool:
+def _may_replace(runtime: Runtime, before: str, call: HookCall) -> bool:
     """A start takes the worker over; any other call only from a session that is over."""
     if call.event in (Event.SESSION_START, Event.CALL) or not is_safe_id(before):
         return True
@@ -266,9 +264,7 @@ def _may_replace(runtime: "Runtime", before: str, call: HookCall) -> bool:
     return other is None or bool(other.replaced_by) or registry.has_ended(other)
 
 
-def end_session(
-    runtime: "Runtime", session: HostSession, reason: str, deadline: "Deadline"
-) -> None:
+def end_session(runtime: Runtime, session: HostSession, reason: str, deadline: Deadline) -> None:
     """SessionEnd: the session is over; its worker and its mail stay."""
     with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
         known = registry.load_session(runtime.layout, session.id) or session
@@ -284,7 +280,7 @@ def end_session(
 
 
 def register_worker(
-    runtime: "Runtime", name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
+    runtime: Runtime, name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
 ) -> Worker:
     """A worker of a host without hooks, by name.
 
@@ -324,7 +320,7 @@ def register_worker(
 
 
 def _next_generation(
-    runtime: "Runtime", workers: registry.Registry, worker: Worker, call: HookCall
+    runtime: Runtime, workers: registry.Registry, worker: Worker, call: HookCall
 ) -> HostSession:
     before = registry.current_session(runtime.layout, worker.id)
     if not registry.has_ended(before) and not worker.final:

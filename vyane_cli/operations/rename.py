@@ -1,5 +1,7 @@
 """Rename: another name for a worker, on every record that shows it."""
 
+from __future__ import annotations
+
 from vyane_cli.core.workers import Worker, check_name, find_worker
 from vyane_cli.errors import ConflictError
 from vyane_cli.operations.identity import require_person, whoami
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def rename_worker(runtime: "Runtime", who: str, name: str) -> Worker:
+def rename_worker(runtime: Runtime, who: str, name: str) -> Worker:
     """Give a worker another name. Mail goes by id, so none of it is affected.
 
     An agent names itself and its children: by another's name mail would go to somebody else.

@@ -1,5 +1,7 @@
 """Reply and relay: answers to a message's sender, texts passed on to a child."""
 
+from __future__ import annotations
+
 from vyane_cli.core.messages import FromKind
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import InvalidInputError, RefusedError
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
+def reply(runtime: Runtime, message_id: str, draft: Draft) -> Sent:
     """Answer a message: to its sender, in its chain."""
     message = find_message(runtime, message_id).message
     speaker = whoami(runtime)
@@ -35,7 +37,7 @@ def reply(runtime: "Runtime", message_id: str, draft: Draft) -> Sent:
     return sent
 
 
-def relay(runtime: "Runtime", draft: Draft) -> Sent:
+def relay(runtime: Runtime, draft: Draft) -> Sent:
     """Pass a text on to a child. From a worker to one that is not its child: refused."""
     speaker = whoami(runtime)
     if speaker.kind is FromKind.WORKER:

@@ -5,6 +5,8 @@ with the child's final state. A kill between the two leaves a child that is not 
 settles it next finds the message stored, and stores no second one.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -65,7 +67,7 @@ class Settled(NamedTuple):
         )
 
 
-def settle_child(runtime: "Runtime", worker_id: str, report: Report) -> Settled:
+def settle_child(runtime: Runtime, worker_id: str, report: Report) -> Settled:
     """End a child and send its result. On disk when this returns.
 
     ConflictError: it has ended already (`already_reported`), or nobody dispatched it
@@ -111,7 +113,7 @@ def settle_child(runtime: "Runtime", worker_id: str, report: Report) -> Settled:
     return Settled(ended, message)
 
 
-def _reach(runtime: "Runtime", reader: str) -> None:
+def _reach(runtime: Runtime, reader: str) -> None:
     """The ways to who reads the result that are no ring; with no lock held, for they take time."""
     try:
         reach(runtime, reader, runtime.clock())
@@ -150,7 +152,7 @@ def find_heir(child: Worker, workers: Mapping[str, Worker]) -> Worker | None:
     return None
 
 
-def _send(runtime: "Runtime", child: Worker, parent: Worker, report: Report) -> Message:
+def _send(runtime: Runtime, child: Worker, parent: Worker, report: Report) -> Message:
     """One copy, for the parent or for the one that reads in its place."""
     layout, clock = runtime.layout, runtime.clock()
     dispatch = child.dispatch_id or ""
@@ -182,7 +184,7 @@ def _send(runtime: "Runtime", child: Worker, parent: Worker, report: Report) -> 
     return message
 
 
-def _cursor(runtime: "Runtime", child: Worker) -> str:
+def _cursor(runtime: Runtime, child: Worker) -> str:
     """The end of the child's timeline; empty when it has none, or a damaged one."""
     try:
         reader = reading.Reader(
@@ -197,14 +199,14 @@ def _cursor(runtime: "Runtime", child: Worker) -> str:
 # ------------------------------------------------------------------ what a print-mode child says
 
 
-def keep_candidate(runtime: "Runtime", session: HostSession, text: str, error: str) -> None:
+def keep_candidate(runtime: Runtime, session: HostSession, text: str, error: str) -> None:
     """Stop or StopFailure of a child that nobody attends: its answer, if it is its last."""
     ending = Ending.ERROR if error else Ending.SUCCESS
     report = {"ending": str(ending), "text": text, "error": error, "session": session.id}
     launches.save_candidate(runtime.layout, session.worker, report)
 
 
-def settle_at_end(runtime: "Runtime", session: HostSession) -> None:
+def settle_at_end(runtime: Runtime, session: HostSession) -> None:
     """SessionEnd of such a child: its last answer is its result. Without one the launcher knows."""
     report = parse_report(launches.load_candidate(runtime.layout, session.worker))
     if report is None:
@@ -215,7 +217,7 @@ def settle_at_end(runtime: "Runtime", session: HostSession) -> None:
         return  # it has reported by itself
 
 
-def settle_exit(runtime: "Runtime", launch: launches.Launch, status: int) -> None:
+def settle_exit(runtime: Runtime, launch: launches.Launch, status: int) -> None:
     """The process of a child is gone: send its result, if nothing else did."""
     candidate = parse_report(launches.load_candidate(runtime.layout, launch.worker))
     output = launches.read_output(runtime.layout.output(launch.worker))
@@ -229,7 +231,7 @@ def settle_exit(runtime: "Runtime", launch: launches.Launch, status: int) -> Non
         return  # the usual case of a child that has hooks, or reports
 
 
-def settle_lost(runtime: "Runtime", worker: Worker) -> bool:
+def settle_lost(runtime: Runtime, worker: Worker) -> bool:
     """End a child whose launcher and process are both gone: nobody else will. True if it was.
 
     One that was broken off is resumed first, if `delivery.resume` allows it.
@@ -258,7 +260,7 @@ def settle_lost(runtime: "Runtime", worker: Worker) -> bool:
     return True
 
 
-def is_lost(runtime: "Runtime", worker: Worker) -> bool:
+def is_lost(runtime: Runtime, worker: Worker) -> bool:
     """Whether a dispatched child has not ended, and nothing runs any more that would end it."""
     if worker.final or not worker.dispatch_id:
         return False

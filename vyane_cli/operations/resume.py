@@ -5,6 +5,8 @@ started; a kill in between leaves a launch without a launcher, which counts as o
 The mail itself is handed over by the session's own hooks: its SessionStart takes it.
 """
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.gating import Decision, Readings
@@ -35,12 +37,12 @@ STARTING_S = 60.0
 """For so long a launch may be without its launcher."""
 
 
-def allowed(runtime: "Runtime") -> Allow:
+def allowed(runtime: Runtime) -> Allow:
     """What the settings allow."""
     return Allow(runtime.config["delivery.resume"])
 
 
-def may_resume(runtime: "Runtime", worker: Worker) -> bool:
+def may_resume(runtime: Runtime, worker: Worker) -> bool:
     """Whether a closed session would be opened again for mail, or is at this moment."""
     allow = allowed(runtime)
     if allow is Allow.NEVER:
@@ -48,7 +50,7 @@ def may_resume(runtime: "Runtime", worker: Worker) -> bool:
     return ask_resume(close_look(runtime, worker), allow) in ("", "resume/starting")
 
 
-def resume_waiting(runtime: "Runtime", clock: "Clock") -> tuple[str, ...]:
+def resume_waiting(runtime: Runtime, clock: Clock) -> tuple[str, ...]:
     """Resume each closed session that mail waits for and that allows it; ids of its workers.
 
     For a round and for `gc`. One that cannot be resumed holds up no other.
@@ -65,7 +67,7 @@ def resume_waiting(runtime: "Runtime", clock: "Clock") -> tuple[str, ...]:
     return tuple(found)
 
 
-def resume_for_mail(runtime: "Runtime", worker_id: str, clock: "Clock") -> bool:
+def resume_for_mail(runtime: Runtime, worker_id: str, clock: Clock) -> bool:
     """Resume one worker's session if it is closed, mail waits and nothing refuses."""
     allow, layout = allowed(runtime), runtime.layout
     worker = registry.Registry(layout).workers.get(worker_id) if allow is not Allow.NEVER else None
@@ -88,7 +90,7 @@ def resume_for_mail(runtime: "Runtime", worker_id: str, clock: "Clock") -> bool:
     return True
 
 
-def resume_lost(runtime: "Runtime", worker: Worker) -> bool:
+def resume_lost(runtime: Runtime, worker: Worker) -> bool:
     """Resume a child that was broken off, if it may be: INTERRUPTED until it runs again."""
     layout, allow = runtime.layout, allowed(runtime)
     launch = launches.load(layout, worker.id)
@@ -116,7 +118,7 @@ def _interrupted(status: WorkerStatus) -> WorkerStatus:
     return check_transition(status, WorkerStatus.INTERRUPTED)
 
 
-def close_look(runtime: "Runtime", worker: Worker) -> Closed:
+def close_look(runtime: Runtime, worker: Worker) -> Closed:
     """What is known of a worker's session, for the rule."""
     layout = runtime.layout
     session = registry.current_session(layout, worker.id)
@@ -141,14 +143,14 @@ def close_look(runtime: "Runtime", worker: Worker) -> Closed:
     )
 
 
-def _runtime_of(runtime: "Runtime", worker: Worker) -> ChildRuntime | None:
+def _runtime_of(runtime: Runtime, worker: Worker) -> ChildRuntime | None:
     try:
         return find_runtime(worker.worker_type, runtime.config.runtimes)
     except InvalidInputError:
         return None
 
 
-def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> None:
+def _prepare(runtime: Runtime, worker: Worker, text: str, clock: Clock) -> None:
     """The prompt and the launch, on disk before anything is started."""
     layout = runtime.layout
     found = _runtime_of(runtime, worker)
@@ -182,7 +184,7 @@ def _prepare(runtime: "Runtime", worker: Worker, text: str, clock: "Clock") -> N
     launches.save(layout, launch)
 
 
-def _start(runtime: "Runtime", worker: Worker) -> None:
+def _start(runtime: Runtime, worker: Worker) -> None:
     found = _runtime_of(runtime, worker)
     session = registry.current_session(runtime.layout, worker.id)
     if found is None or session is None:
@@ -191,7 +193,7 @@ def _start(runtime: "Runtime", worker: Worker) -> None:
     start_launcher(runtime, worker.id, {**environment, **_variables(runtime, session)})
 
 
-def _variables(runtime: "Runtime", session: HostSession) -> dict[str, str]:
+def _variables(runtime: Runtime, session: HostSession) -> dict[str, str]:
     """What a new process of its host needs to find the session."""
     host = runtime.host(session.host)
     return host.variables(session.config_dir, runtime.environ) if host is not None else {}

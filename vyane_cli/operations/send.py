@@ -3,6 +3,8 @@
 Commit point: the line in the inbox, on disk with every directory on its way before this returns.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -65,7 +67,7 @@ class Draft(NamedTuple):
     """The sender can do nothing until it is answered."""
 
 
-def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Sent:
+def send(runtime: Runtime, draft: Draft, speaker: Speaker | None = None) -> Sent:
     """Store a message. Everything is checked before anything is written.
 
     NotFoundError for an unknown target, InvalidInputError for a bad field, RefusedError for a
@@ -146,7 +148,7 @@ def send(runtime: "Runtime", draft: Draft, speaker: Speaker | None = None) -> Se
 
 
 def _send_result(
-    runtime: "Runtime",
+    runtime: Runtime,
     draft: Draft,
     speaker: Speaker,
     targets: Sequence[Target],
@@ -176,7 +178,7 @@ def _send_result(
     return Sent((message,), names=names)
 
 
-def _check_direction(runtime: "Runtime", speaker: Speaker, kind: Kind, target: Target) -> None:
+def _check_direction(runtime: Runtime, speaker: Speaker, kind: Kind, target: Target) -> None:
     """A refused order of an agent is in its timeline: somebody may have put it up to it."""
     try:
         check_direction(kind, target.relation, target.kind)
@@ -230,7 +232,7 @@ def _limited(field: str, text: str | None, limit: int) -> str | None:
 
 
 def _correlation(
-    draft: Draft, parent: Message | None, runtime: "Runtime", clock: Clock
+    draft: Draft, parent: Message | None, runtime: Runtime, clock: Clock
 ) -> str | None:
     if draft.correlation_id:
         return _limited("correlation-id", draft.correlation_id, TASK_ID_MAX)

@@ -5,6 +5,8 @@ within 2 s of the session turning idle, and ends when nothing is due, when the s
 or its process is gone. It holds an advisory lock on the wake file, so that there is one.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import time
@@ -26,7 +28,7 @@ LOOK_S = 1.0
 LONGEST_S = 300.0
 
 
-def sleep_and_tick(runtime: "Runtime", call: HookCall, host: "Host", show: "Show") -> None:
+def sleep_and_tick(runtime: Runtime, call: HookCall, host: Host, show: Show) -> None:
     """Wait and tick until something was shown or there is nothing to wait for."""
     session = registry.load_session(runtime.layout, call.session)
     if session is None:
@@ -73,7 +75,7 @@ def _lock(path: str) -> int | None:
     return fd
 
 
-def _wait(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
+def _wait(runtime: Runtime, session: HostSession, host: Host) -> bool:
     """True when it is time for another tick, False when there is nothing to wait for."""
     layout = runtime.layout
     began, guard = time.monotonic(), os.getppid()
@@ -98,7 +100,7 @@ def _wait(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
         was_idle = idle
 
 
-def _idle(runtime: "Runtime", session: "HostSession", host: "Host") -> bool:
+def _idle(runtime: Runtime, session: HostSession, host: Host) -> bool:
     """No turn is open, or the host's own record says that it is over."""
     head = timeline.read_head(runtime.layout.timeline(session.logical_session))
     if head is None or head.open is None or session.process is None:

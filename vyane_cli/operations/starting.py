@@ -3,6 +3,8 @@
 What it does is `children/launch.py`. Whatever begins a child, or opens one again, starts it here.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def start_launcher(runtime: "Runtime", worker: str, environment: Mapping[str, str]) -> None:
+def start_launcher(runtime: Runtime, worker: str, environment: Mapping[str, str]) -> None:
     """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
 
     What it prints goes to the child's error log. StorageError when it could not be started.

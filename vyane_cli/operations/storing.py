@@ -1,5 +1,7 @@
 """Storing a message: the append to an inbox, the markers around it, and the ring after it."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -34,7 +36,7 @@ class Target(NamedTuple):
     name: str = ""
 
 
-def target_of(runtime: "Runtime", worker: Worker) -> Target:
+def target_of(runtime: Runtime, worker: Worker) -> Target:
     """The inbox of a worker."""
     path = runtime.layout.inbox(worker.id)
     logical = worker.logical_session_id
@@ -44,7 +46,7 @@ def target_of(runtime: "Runtime", worker: Worker) -> Target:
 
 
 def store(
-    runtime: "Runtime", target: Target, message: Message, clock: Clock, *, noted: bool = False
+    runtime: Runtime, target: Target, message: Message, clock: Clock, *, noted: bool = False
 ) -> None:
     """Append one message to its inbox and ring. On disk when this returns.
 
@@ -69,7 +71,7 @@ def store(
         raise
 
 
-def store_held(runtime: "Runtime", target: Target, message: Message, clock: Clock) -> None:
+def store_held(runtime: Runtime, target: Target, message: Message, clock: Clock) -> None:
     """The same for a caller that holds the inbox's lock, of a message that is no order."""
     layout = runtime.layout
     session = ""
@@ -89,7 +91,7 @@ def store_held(runtime: "Runtime", target: Target, message: Message, clock: Cloc
 
 
 def store_each(
-    runtime: "Runtime",
+    runtime: Runtime,
     wanted: Sequence[tuple[Target, Message]],
     clock: Clock,
     *,
@@ -143,7 +145,7 @@ def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
             return None
 
 
-def _ring(runtime: "Runtime", target: Target, message: Message, session: str, clock: Clock) -> None:
+def _ring(runtime: Runtime, target: Target, message: Message, session: str, clock: Clock) -> None:
     """The message is stored: a ring that fails is made up for by any other session's tick."""
     if not (message.startable and target.worker):
         return
@@ -154,7 +156,7 @@ def _ring(runtime: "Runtime", target: Target, message: Message, session: str, cl
 
 
 def reach_targets(
-    runtime: "Runtime", targets: Sequence[Target], messages: Sequence[Message], clock: Clock
+    runtime: Runtime, targets: Sequence[Target], messages: Sequence[Message], clock: Clock
 ) -> None:
     """The ways to a session that are no ring, once the messages are stored and no lock is held.
 
@@ -168,7 +170,7 @@ def reach_targets(
                 continue
 
 
-def keep_copy(runtime: "Runtime", speaker: Speaker, messages: Sequence[Message]) -> None:
+def keep_copy(runtime: Runtime, speaker: Speaker, messages: Sequence[Message]) -> None:
     """The outbox is for people who look: it is not flushed, and its failure is no failure."""
     if speaker.kind is not FromKind.WORKER:
         return
@@ -185,7 +187,7 @@ def keep_copy(runtime: "Runtime", speaker: Speaker, messages: Sequence[Message])
         return
 
 
-def is_stored(runtime: "Runtime", target: Target, message: Message) -> bool:
+def is_stored(runtime: Runtime, target: Target, message: Message) -> bool:
     """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
     needle = b'"id":"%s"' % message.id.encode()
     with runtime.held((LockKind.INBOX, target.lock)):

@@ -1,5 +1,7 @@
 """Why a message was, or was not, delivered: each record about it as a step with its rule."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +79,7 @@ class MessageStory:
     """What it waits for, as a sentence."""
 
 
-def tell(runtime: "Runtime", message_id: str) -> MessageStory:
+def tell(runtime: Runtime, message_id: str) -> MessageStory:
     """The story of a message: its state now, and its steps in order."""
     found = find_message(runtime, message_id)
     return MessageStory(
@@ -133,7 +135,7 @@ STEPS: Mapping[str, str] = {
 }
 
 
-def _now(runtime: "Runtime", found: Found) -> str:
+def _now(runtime: Runtime, found: Found) -> str:
     entry = found.entry
     if entry.settled:
         return f"settled: {entry.status}"

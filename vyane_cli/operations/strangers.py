@@ -1,5 +1,7 @@
 """What lies in the state folder and is not vyane's: VYANE_HOME may name a repository by mistake."""
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.store import files

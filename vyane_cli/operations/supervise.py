@@ -6,6 +6,8 @@ Only a tick advances the queue of notices. The locks are held from the check to 
 of two ticks at once one tells and the other finds it told.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core import notices as rules
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.gating import Decision, Gate, Verdict
@@ -38,7 +40,7 @@ MOMENTS = (
 """Calls after which something may be new, and the session may be idle."""
 
 
-def project_of(runtime: "Runtime", worker_id: str) -> Project | None:
+def project_of(runtime: Runtime, worker_id: str) -> Project | None:
     """The project of a worker; None when it belongs to none."""
     known = projects.listing(runtime.layout)
     for project in known:
@@ -67,9 +69,7 @@ class Outcome:
         return self.decision.again_ms if timed else None
 
 
-def supervise(
-    runtime: "Runtime", worker: str, call: HookCall, deadline: "Deadline"
-) -> Outcome | None:
+def supervise(runtime: Runtime, worker: str, call: HookCall, deadline: Deadline) -> Outcome | None:
     """Make the pages of the worker's project, and tell its main worker one thing if the gates let.
 
     None: the worker belongs to no project, or this call is none for it.
@@ -89,7 +89,7 @@ def supervise(
     return outcome
 
 
-def _tell(runtime: "Runtime", project: Project, main: Worker | None) -> Outcome:
+def _tell(runtime: Runtime, project: Project, main: Worker | None) -> Outcome:
     """The pages first, then the gates, then the message, then the book."""
     layout, clock = runtime.layout, runtime.clock()
     found = look_for_news(runtime, project, main, clock)
@@ -127,7 +127,7 @@ def _tell(runtime: "Runtime", project: Project, main: Worker | None) -> Outcome:
 
 
 def _log(
-    runtime: "Runtime",
+    runtime: Runtime,
     project: Project,
     item: Item,
     decision: Decision,
@@ -147,7 +147,7 @@ def _log(
     notices.log(runtime.layout, project.name, record)
 
 
-def _afterwards(runtime: "Runtime", outcome: Outcome, call: HookCall, deadline: "Deadline") -> None:
+def _afterwards(runtime: Runtime, outcome: Outcome, call: HookCall, deadline: Deadline) -> None:
     """Nothing waits for a retry that nobody makes: the target is rung when its time has come."""
     layout, clock, target = runtime.layout, runtime.clock(), outcome.target
     try:
@@ -179,7 +179,7 @@ def _afterwards(runtime: "Runtime", outcome: Outcome, call: HookCall, deadline: 
         return  # the next tick of the project does it
 
 
-def _is_paused(runtime: "Runtime", project: str) -> bool:
+def _is_paused(runtime: Runtime, project: str) -> bool:
     """Whether no round of a project runs until it is resumed; read without what rules need."""
     known = document.load(runtime.layout.schedules(project))
     plans = known.get("schedules") if known is not None else None

@@ -5,6 +5,8 @@ Commit point: the message in the inbox; `TakeoverInitiated` is in the timeline b
 a tick does not rewrite that.
 """
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -77,14 +79,14 @@ class Taken(NamedTuple):
 
 
 def take_over(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: str,
     instruction: str,
     *,
     interrupt: str = "hook",
     timeout_s: float = 5.0,
     from_kind: str | None = None,
-    speaker: "Speaker | None" = None,
+    speaker: Speaker | None = None,
     key: str | None = None,
 ) -> Taken:
     """Store the order, interrupt, and wait until the host has it or the time is up.
@@ -127,7 +129,7 @@ def take_over(
     return Taken(sent, worker, "delivered" if done else "pending", how, typed)
 
 
-def _type_escape(session: "HostSession | None") -> str:
+def _type_escape(session: HostSession | None) -> str:
     """Type it. A pane that is not proven any more is no failure: the order is stored by now."""
     try:
         type_escape(session)
@@ -136,7 +138,7 @@ def _type_escape(session: "HostSession | None") -> str:
     return "escape_sent"
 
 
-def _save_input(runtime: "Runtime", session: "HostSession | None") -> str:
+def _save_input(runtime: Runtime, session: HostSession | None) -> str:
     """Keep what the person has half typed: the Escape that follows may clear it.
 
     RefusedError without proof of the pane; any error before the order is stored.
@@ -154,13 +156,13 @@ def _save_input(runtime: "Runtime", session: "HostSession | None") -> str:
 
 
 def resolve(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: str,
     message_id: str,
     decision: str,
     *,
     from_kind: str | None = None,
-    speaker: "Speaker | None" = None,
+    speaker: Speaker | None = None,
 ) -> Sent:
     """Feed the person's decision back: work that waited behind the takeover goes on."""
     if not decision.strip():
@@ -178,7 +180,7 @@ def resolve(
     return send(runtime, Draft(worker.id, payload=payload, reply_to=order.id), speaker)
 
 
-def _await(runtime: "Runtime", worker: Worker, message_id: str, until: float) -> bool:
+def _await(runtime: Runtime, worker: Worker, message_id: str, until: float) -> bool:
     """Wait for the receipt, told of changes by the kernel; whether the host has the message."""
     with Changes(runtime.layout.inbox(worker.id)) as changes:
         while not _delivered(_find(runtime, worker, message_id)):
@@ -189,7 +191,7 @@ def _await(runtime: "Runtime", worker: Worker, message_id: str, until: float) ->
     return True
 
 
-def _find(runtime: "Runtime", worker: Worker, message_id: str) -> Entry | None:
+def _find(runtime: Runtime, worker: Worker, message_id: str) -> Entry | None:
     for path in boxes_of(runtime, worker.id, worker.logical_session_id):
         entry = inbox.read(path).mailbox.find(message_id)
         if entry is not None:
@@ -202,7 +204,7 @@ def _delivered(entry: Entry | None) -> bool:
     return entry is None or entry.status in (Status.DELIVERED, Status.CONSUMED)
 
 
-def _await_idle(runtime: "Runtime", session: "HostSession", since_s: float) -> None:
+def _await_idle(runtime: Runtime, session: HostSession, since_s: float) -> None:
     """Until the host's own record says that Escape has ended the turn."""
     host, end = runtime.host(session.host), time.monotonic() + ESCAPED_S
     while host is not None and session.process is not None and time.monotonic() < end:

@@ -5,6 +5,8 @@ crash between the two leaves it for the next call of any session, and for `gc`: 
 process that is gone left. A note and an entry are known by id and key, so none comes twice.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.attention import NeedKind, call_of, kept_call
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.plans import TickPlan
@@ -25,7 +27,7 @@ LEFT_MAX = 3
 """How many of those that others left one hook call tells."""
 
 
-def keep(runtime: "Runtime", plan: TickPlan, worker: str, name: str) -> Untold | None:
+def keep(runtime: Runtime, plan: TickPlan, worker: str, name: str) -> Untold | None:
     """Keep what the plan has to tell; call it before the plan is committed.
 
     A message that only informed is not worth a note to its sender.
@@ -44,7 +46,7 @@ def keep(runtime: "Runtime", plan: TickPlan, worker: str, name: str) -> Untold |
     return found
 
 
-def tell(runtime: "Runtime", found: "Iterable[Untold]", deadline: "Deadline | None" = None) -> None:
+def tell(runtime: Runtime, found: Iterable[Untold], deadline: Deadline | None = None) -> None:
     """Tell each. What cannot be told at this moment stays, and is told by a later call."""
     for one in found:
         try:
@@ -57,7 +59,7 @@ def tell(runtime: "Runtime", found: "Iterable[Untold]", deadline: "Deadline | No
             continue  # a note that the disk did not confirm is found by its id, and flushed
 
 
-def tell_left(runtime: "Runtime", deadline: "Deadline | None" = None, most: int = LEFT_MAX) -> int:
+def tell_left(runtime: Runtime, deadline: Deadline | None = None, most: int = LEFT_MAX) -> int:
     """Tell what processes that are gone left untold; how many there were."""
     listed = untold.listing(runtime.layout)
     left = [one for one in listed if processes.is_present(one.by) is False][:most]

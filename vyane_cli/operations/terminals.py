@@ -6,6 +6,8 @@ in the foreground there, and tmux gives what is typed to it alone. Text typed at
 could approve it.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import time
@@ -42,7 +44,7 @@ class Pane(NamedTuple):
     id: str
 
 
-def prove_pane(session: "HostSession | None") -> Pane:
+def prove_pane(session: HostSession | None) -> Pane:
     """The session's pane. RefusedError says what is missing; nothing was typed."""
     if session is None or len(session.terminal) != 2:
         raise refused("its session has no recorded tmux pane")
@@ -67,13 +69,13 @@ def prove_pane(session: "HostSession | None") -> Pane:
     return pane
 
 
-def read_screen(session: "HostSession | None") -> str:
+def read_screen(session: HostSession | None) -> str:
     """The text of the session's pane as a person sees it, once it is proven to be its."""
     pane = prove_pane(session)
     return _tmux(pane, "capture-pane", "-p", "-t", pane.id)
 
 
-def type_line(session: "HostSession | None", text: str, box: "Callable[[str], str | None]") -> bool:
+def type_line(session: HostSession | None, text: str, box: Callable[[str], str | None]) -> bool:
     """Type one line into the session's empty input box and have it taken; whether it was.
 
     `box` finds what stands in the input box on a screen: it is looked at right before, since the
@@ -103,7 +105,7 @@ def is_same(shown: str | None, text: str) -> bool:
     return "".join((shown or "").split()) == "".join(text.split())
 
 
-def _until(true: "Callable[[], bool]") -> bool:
+def _until(true: Callable[[], bool]) -> bool:
     end = time.monotonic() + SHOWN_S
     while not true():
         if time.monotonic() >= end:
@@ -112,7 +114,7 @@ def _until(true: "Callable[[], bool]") -> bool:
     return True
 
 
-def type_escape(session: "HostSession | None") -> None:
+def type_escape(session: HostSession | None) -> None:
     """Exactly one Escape to the session's pane, proven once more right before."""
     pane = prove_pane(session)
     _tmux(pane, "send-keys", "-t", pane.id, "Escape")

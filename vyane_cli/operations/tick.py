@@ -5,6 +5,8 @@ before the claim: nothing; after it: a claim whose process is dead, so the messa
 marked; after the output and before `delivered`: the same. Nothing is ever only in memory.
 """
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core import turns
@@ -31,11 +33,11 @@ if TYPE_CHECKING:
 
 
 def tick(
-    runtime: "Runtime",
+    runtime: Runtime,
     call: HookCall,
-    host: "Host",
-    show: "Show",
-    deadline: "Deadline",
+    host: Host,
+    show: Show,
+    deadline: Deadline,
     *,
     guard: int = 0,
     rerun: bool = False,
@@ -70,7 +72,7 @@ def tick(
     return _afterwards(desk, plan)
 
 
-def _watch_anyway(runtime: "Runtime", call: HookCall, show: "Show") -> None:
+def _watch_anyway(runtime: Runtime, call: HookCall, show: Show) -> None:
     """A start that failed is not asked again for what to watch: say it, or nothing wakes it."""
     if call.event is not Event.SESSION_START or call.rewake or not call.attended:
         return
@@ -85,7 +87,7 @@ def _is_spawned(session: HostSession, call: HookCall) -> bool:
     return call.worker == session.worker and not call.subagent
 
 
-def _keep_answer(runtime: "Runtime", session: HostSession, call: HookCall) -> None:
+def _keep_answer(runtime: Runtime, session: HostSession, call: HookCall) -> None:
     """What a spawned session answered last. It needs no lock, so that it is kept without one."""
     if _is_spawned(session, call) and call.event in (Event.STOP, Event.STOP_FAILURE):
         from vyane_cli.operations.results import keep_candidate
@@ -93,7 +95,7 @@ def _keep_answer(runtime: "Runtime", session: HostSession, call: HookCall) -> No
         keep_candidate(runtime, session, call.result, call.error)
 
 
-def _owns(runtime: "Runtime", session: HostSession, call: HookCall) -> bool:
+def _owns(runtime: Runtime, session: HostSession, call: HookCall) -> bool:
     """Whether this process is the session's, and the session its worker's present one."""
     if session.ended or session.replaced_by:
         return False
@@ -134,11 +136,11 @@ def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
 
 
 def _supervise(
-    runtime: "Runtime",
+    runtime: Runtime,
     session: HostSession,
     call: HookCall,
     plan: TickPlan,
-    deadline: "Deadline",
+    deadline: Deadline,
 ) -> TickPlan:
     """What the session's project needs. A watch of its main worker sleeps until a notice is due."""
     from vyane_cli.operations.supervise import supervise
@@ -162,14 +164,14 @@ def _supervise(
     return plan._replace(sleeps=True) if sleeps else plan
 
 
-def _beat(runtime: "Runtime", session: HostSession) -> None:
+def _beat(runtime: Runtime, session: HostSession) -> None:
     try:
         files.touch(runtime.layout.beat(session.id))
     except Exception:  # a heartbeat is not worth an error
         return
 
 
-def spool_call(runtime: "Runtime", call: HookCall) -> None:
+def spool_call(runtime: Runtime, call: HookCall) -> None:
     """Keep a call that could not get its locks; the session's next call commits it in order."""
     if call.event not in turns.STEPS or call.subagent:
         return

@@ -1,5 +1,7 @@
 """Results for programs: one JSON document, or one a line for streams."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

@@ -1,5 +1,7 @@
 """Turns and events in words, line by line: for the terminal and for Markdown."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -10,6 +10,8 @@ A purge takes the text out of archived messages (and out of the copies in outbox
 a file, under its lock, with every id and every step of every message as they were.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

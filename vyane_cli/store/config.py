@@ -1,5 +1,7 @@
 """`config.toml`: written by people and by `vyane config set`, read by everything."""
 
+from __future__ import annotations
+
 from vyane_cli.core.config import DEFAULTS, ChannelKeys, Config, parse_config
 from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
 from vyane_cli.store import files
@@ -14,7 +16,7 @@ MARK = "\ufeff"
 """The byte order mark that some editors write first."""
 
 
-def load(layout: Layout, channels: "Callable[[], ChannelKeys] | None" = None) -> Config:
+def load(layout: Layout, channels: Callable[[], ChannelKeys] | None = None) -> Config:
     """The settings in force. A file of comments alone costs no TOML parser."""
     text = read_text(layout).removeprefix(MARK)
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

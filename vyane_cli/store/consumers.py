@@ -4,6 +4,8 @@ Owner: the consumer. Commit point: the rename, after the events up to it were pr
 A crash before it shows them again (at least once); nothing is ever passed over.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from vyane_cli.core.cursors import Cursor, parse_cursor, render_cursor

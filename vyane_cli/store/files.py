@@ -4,6 +4,8 @@
 Directories are made 0700 and files 0600, whatever the umask.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable
 
@@ -46,7 +48,7 @@ def make_directories(path: str) -> None:
         raise StorageError(path, error) from error
 
 
-def _in_folder(name: str, path: str, call: "Callable[[], T]") -> "T":
+def _in_folder(name: str, path: str, call: Callable[[], T]) -> T:
     """Run a call that makes `path`; its folders are made when they are missing."""
     try:
         step(name, path)
@@ -255,7 +257,7 @@ class before_commit:  # noqa: N801  reads as what a `with` says
     def __enter__(self) -> None:
         """Nothing."""
 
-    def __exit__(self, kind: object, error: "BaseException | None", trace: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Turn the one error into the other."""
         if isinstance(error, DurabilityUnknownError):
             cause = error.__cause__
@@ -304,7 +306,7 @@ def move(source: str, target: str) -> None:
     _in_folder("rename", target, lambda: os.replace(source, target))
 
 
-def _find_full_sync() -> "Callable[[int], object] | None":
+def _find_full_sync() -> Callable[[int], object] | None:
     """macOS: fsync alone leaves the bytes in the drive's cache. Untested on a Mac."""
     if os.uname().sysname != "Darwin":
         return None

@@ -1,12 +1,14 @@
 """Every path under the state root."""
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.errors import InvalidInputError
 
 
-def find_root(environ: "os._Environ[str] | dict[str, str]") -> str:
+def find_root(environ: os._Environ[str] | dict[str, str]) -> str:
     """`$VYANE_HOME`, else `$XDG_CONFIG_HOME/vyane`, else `~/.config/vyane`, absolute."""
     given = environ.get("VYANE_HOME")
     if given:
@@ -21,7 +23,7 @@ def find_root(environ: "os._Environ[str] | dict[str, str]") -> str:
     return os.path.join(config, "vyane")
 
 
-def root_at(text: str, environ: "os._Environ[str] | dict[str, str]", field: str) -> str:
+def root_at(text: str, environ: os._Environ[str] | dict[str, str], field: str) -> str:
     """The folder that a person named, absolute; its `~` may come without a shell between."""
     if text == "~" or text.startswith("~/"):
         return os.path.abspath(_home(environ) + text[1:])
@@ -31,7 +33,7 @@ def root_at(text: str, environ: "os._Environ[str] | dict[str, str]", field: str)
     return os.path.abspath(folder)
 
 
-def _home(environ: "os._Environ[str] | dict[str, str]") -> str:
+def _home(environ: os._Environ[str] | dict[str, str]) -> str:
     """The home folder by $HOME, else by the account: services have none, or `/`, or `~` itself."""
     home = environ.get("HOME", "")
     if _is_home(home):

@@ -9,6 +9,8 @@ waiter is served as soon as the holder leaves. Elsewhere (a thread of a program 
 library, Windows) `filelock` polls the same files.
 """
 
+from __future__ import annotations
+
 import os
 import time
 import zlib

@@ -5,6 +5,8 @@ right. A marker too many costs one tick that finds nothing; a marker is set befo
 appended, so that none is ever missing.
 """
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.plans import Markers

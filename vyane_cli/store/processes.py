@@ -4,6 +4,8 @@ A pid alone names whoever has it now. Unequal or unreadable means that it cannot
 death is proven.
 """
 
+from __future__ import annotations
+
 import os
 import time
 

@@ -6,6 +6,8 @@ it shows none before the last of them is there (or a later append follows), beca
 fails in the middle cuts back what it wrote.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

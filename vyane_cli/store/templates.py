@@ -1,5 +1,7 @@
 """The texts of `state_templates/`: shipped with the package, read as they are needed."""
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.envelopes import Templates

@@ -4,6 +4,8 @@ Linux: inotify, through `inotify-simple`. macOS and the BSDs: kqueue (untested o
 wait makes no system call at all until something changes, the safety look every 30 s aside.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import time
@@ -28,7 +30,7 @@ class Changes:
             self._close = self._made.close
         self.rearm()
 
-    def __enter__(self) -> "Changes":
+    def __enter__(self) -> Changes:
         return self
 
     def __exit__(self, *exc: object) -> None:

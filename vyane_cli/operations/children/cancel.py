@@ -4,6 +4,8 @@ Commit point: the plan in `queue/cancels/`, under the registry's lock. What a ki
 later step is finished by the same command: message ids are the plan's, so nobody is told twice.
 """
 
+from __future__ import annotations
+
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -103,7 +105,7 @@ class Cancelled(NamedTuple):
 
 
 def cancel(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: str,
     *,
     reason: str = "",
@@ -112,7 +114,7 @@ def cancel(
     wait_s: float = 5.0,
     operation: str = "",
     from_kind: str | None = None,
-    speaker: "Speaker | None" = None,
+    speaker: Speaker | None = None,
 ) -> Cancelled:
     """Ask a worker and its descendants to stop; wait until each outcome is known or time is up.
 
@@ -147,7 +149,7 @@ def cancel(
 
 
 def _check_authority(
-    runtime: "Runtime", speaker: "Speaker", root: Worker, workers: registry.Registry
+    runtime: Runtime, speaker: Speaker, root: Worker, workers: registry.Registry
 ) -> None:
     if speaker.kind is FromKind.HUMAN:
         return
@@ -165,7 +167,7 @@ def _check_authority(
 # ------------------------------------------------------------------ the plan
 
 
-def _freeze(runtime: "Runtime", asked: Cancel) -> tuple[Cancel, bool]:
+def _freeze(runtime: Runtime, asked: Cancel) -> tuple[Cancel, bool]:
     """The plan, on disk before anybody is told; and whether it was there already."""
     layout = runtime.layout
     with runtime.held((LockKind.REGISTRY, "")):
@@ -201,7 +203,7 @@ def _freeze(runtime: "Runtime", asked: Cancel) -> tuple[Cancel, bool]:
     return plan, False
 
 
-def _mark_asked(runtime: "Runtime", plan: Cancel) -> None:
+def _mark_asked(runtime: Runtime, plan: Cancel) -> None:
     """The record of each member that is not settled names the cancel. Under the registry's lock."""
     workers = registry.Registry(runtime.layout)
     changed = False
@@ -214,7 +216,7 @@ def _mark_asked(runtime: "Runtime", plan: Cancel) -> None:
         workers.save()
 
 
-def _extend(runtime: "Runtime", plan: Cancel) -> Cancel:
+def _extend(runtime: Runtime, plan: Cancel) -> Cancel:
     """The plan with the children that were registered since; it is kept before they are told."""
     workers = registry.Registry(runtime.layout)
     reach = plan_reach(plan.root, workers.workers, propagate=plan.propagate)
@@ -235,7 +237,7 @@ def _extend(runtime: "Runtime", plan: Cancel) -> Cancel:
 # ------------------------------------------------------------------ telling
 
 
-def _tell(runtime: "Runtime", plan: Cancel, members: Sequence[str], *, resumed: bool) -> None:
+def _tell(runtime: Runtime, plan: Cancel, members: Sequence[str], *, resumed: bool) -> None:
     """A cancel message to each, with its fact in the timeline before it; children first."""
     workers = registry.Registry(runtime.layout)
     for member in members:
@@ -284,7 +286,7 @@ def _message(plan: Cancel, worker: Worker) -> Message:
 # ------------------------------------------------------------------ force
 
 
-def _signal(runtime: "Runtime", plan: Cancel) -> None:
+def _signal(runtime: Runtime, plan: Cancel) -> None:
     """TERM, and KILL after 5 s, to processes that are proven to be the members'; to nobody else."""
     workers = registry.Registry(runtime.layout)
     known = [workers.workers[member] for member in plan.messages if member in workers.workers]
@@ -298,7 +300,7 @@ def _signal(runtime: "Runtime", plan: Cancel) -> None:
         processes.send_signal(process, signal.SIGKILL)
 
 
-def _process_of(runtime: "Runtime", worker: Worker) -> Process | None:
+def _process_of(runtime: Runtime, worker: Worker) -> Process | None:
     """The process on record: its session's, else that of its launch."""
     session = registry.current_session(runtime.layout, worker.id)
     if session is not None:
@@ -310,7 +312,7 @@ def _process_of(runtime: "Runtime", worker: Worker) -> Process | None:
 # ------------------------------------------------------------------ outcomes
 
 
-def _await(runtime: "Runtime", plan: Cancel, until: float, *, resumed: bool) -> Cancel:
+def _await(runtime: Runtime, plan: Cancel, until: float, *, resumed: bool) -> Cancel:
     """Look until each outcome is known or the time is up; then keep what is known."""
     found = dict(plan.outcomes)
     while True:
@@ -324,7 +326,7 @@ def _await(runtime: "Runtime", plan: Cancel, until: float, *, resumed: bool) -> 
     return _settle(runtime, plan, found, resumed=resumed)
 
 
-def _outcome(runtime: "Runtime", plan: Cancel, worker: Worker | None) -> Outcome:
+def _outcome(runtime: Runtime, plan: Cancel, worker: Worker | None) -> Outcome:
     """What became of one member, from what its session does and what its inbox says."""
     if worker is None:
         return Outcome.GONE
@@ -344,7 +346,7 @@ def _outcome(runtime: "Runtime", plan: Cancel, worker: Worker | None) -> Outcome
     return OUTCOMES[liveness][_status(runtime, plan.messages[worker.id], worker)]
 
 
-def _status(runtime: "Runtime", message_id: str, worker: Worker) -> Status:
+def _status(runtime: Runtime, message_id: str, worker: Worker) -> Status:
     entry = inbox.read(runtime.layout.inbox(worker.id)).mailbox.find(message_id)
     if entry is not None:
         return entry.status
@@ -354,7 +356,7 @@ def _status(runtime: "Runtime", message_id: str, worker: Worker) -> Status:
         return Status.PENDING
 
 
-def _settle(runtime: "Runtime", plan: Cancel, found: dict[str, str], *, resumed: bool) -> Cancel:
+def _settle(runtime: Runtime, plan: Cancel, found: dict[str, str], *, resumed: bool) -> Cancel:
     """Facts in the timelines, then the registry, then the plan: each is repeated harmlessly."""
     layout, clock = runtime.layout, runtime.clock()
     fresh = {
@@ -392,7 +394,7 @@ def _settle(runtime: "Runtime", plan: Cancel, found: dict[str, str], *, resumed:
 
 
 def _note(
-    runtime: "Runtime", plan: Cancel, worker: Worker, outcome: Outcome, *, resumed: bool
+    runtime: Runtime, plan: Cancel, worker: Worker, outcome: Outcome, *, resumed: bool
 ) -> None:
     logical = worker.logical_session_id
     if not logical or (resumed and _noted(runtime, plan, logical) is not None):
@@ -407,7 +409,7 @@ def _note(
         append_fact(runtime, worker.id, logical, kind, fact, runtime.clock())
 
 
-def _noted(runtime: "Runtime", plan: Cancel, logical: str) -> Outcome | None:
+def _noted(runtime: Runtime, plan: Cancel, logical: str) -> Outcome | None:
     """The outcome that the timeline has of this cancel."""
     for line in journal.read(runtime.layout.timeline(logical)) if logical else ():
         if line.record is not None and line.record.get("kind") == EventKind.CANCEL_SETTLED:

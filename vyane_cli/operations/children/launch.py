@@ -4,6 +4,8 @@ It is detached: it outlives the command that made it, and its host. What a kill 
 child that goes on; its hooks report for it, else `wait` and `gc` end it when its process is gone.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -32,7 +34,7 @@ PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
 CANCELLED_FIRST = Report(Ending.CANCELLED, "it was cancelled before it was started", CANCELLED)
 
 
-def run(runtime: "Runtime", worker: str, *, here: bool = False) -> None:
+def run(runtime: Runtime, worker: str, *, here: bool = False) -> None:
     """Start the child, wait for it, send its result if nothing else did.
 
     `here`: in the terminal of this process, for a person to look in.
@@ -72,7 +74,7 @@ def run(runtime: "Runtime", worker: str, *, here: bool = False) -> None:
     _patiently(lambda: settle_exit(runtime, ended, status))
 
 
-def _start(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[bytes]":
+def _start(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]:
     layout = runtime.layout
     output = launches.open_log(layout.output(launch.worker))
     errors = launches.open_log(layout.errors(launch.worker))
@@ -92,7 +94,7 @@ def _start(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[byt
             os.close(fd)
 
 
-def _start_here(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Popen[bytes]":
+def _start_here(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]:
     """In the foreground of our terminal. The pane's environment is tmux's: a host's is not ours."""
     known = registry.Registry(runtime.layout).workers.get(launch.worker)
     configured = find_runtime(known.worker_type if known else "", runtime.config.runtimes)
@@ -100,7 +102,7 @@ def _start_here(runtime: "Runtime", launch: launches.Launch) -> "subprocess.Pope
     return subprocess.Popen(launch.command, cwd=launch.cwd, env=environment)
 
 
-def _register(runtime: "Runtime", launch: launches.Launch) -> None:
+def _register(runtime: Runtime, launch: launches.Launch) -> None:
     """A child without hooks: it has a session from here on, and its dispatch is settled."""
     host = runtime.host("generic")
     assert host is not None
@@ -117,7 +119,7 @@ def _register(runtime: "Runtime", launch: launches.Launch) -> None:
     tick(runtime, call, host, _unheard, runtime.deadline(), rerun=True)
 
 
-def _goes_on(runtime: "Runtime", worker: str) -> None:
+def _goes_on(runtime: Runtime, worker: str) -> None:
     """A child that was broken off runs again."""
     with runtime.held((Kind.REGISTRY, "")):
         book = registry.Registry(runtime.layout)
@@ -127,7 +129,7 @@ def _goes_on(runtime: "Runtime", worker: str) -> None:
             book.save()
 
 
-def _call_person(runtime: "Runtime", worker: str, reason: str) -> None:
+def _call_person(runtime: Runtime, worker: str, reason: str) -> None:
     """A closed session that mail was to open again: its mail stays where it is."""
     known = registry.Registry(runtime.layout).workers.get(worker)
     name = known.name if known is not None else worker
@@ -138,7 +140,7 @@ def _unheard(reply: Reply) -> None:
     raise OSError(32, "nobody reads it")
 
 
-def _is_stopped(runtime: "Runtime", worker: str) -> bool:
+def _is_stopped(runtime: Runtime, worker: str) -> bool:
     """Whether the worker has ended or is cancelled: by its record, which names a cancel first."""
     known = registry.Registry(runtime.layout).workers.get(worker)
     if known is None or known.final:
@@ -147,14 +149,14 @@ def _is_stopped(runtime: "Runtime", worker: str) -> bool:
     return bool(known.cancel_propagated_from) and not orphan
 
 
-def _end(runtime: "Runtime", worker: str, report: Report) -> None:
+def _end(runtime: Runtime, worker: str, report: Report) -> None:
     try:
         settle_child(runtime, worker, report)
     except (ConflictError, NotFoundError):
         return  # it has its end, or is no more
 
 
-def _try(action: "_Action") -> None:
+def _try(action: _Action) -> None:
     """What may fail without harm to the child; the log says it."""
     try:
         action()
@@ -162,7 +164,7 @@ def _try(action: "_Action") -> None:
         print(f"vyane: {error.message}", file=sys.stderr, flush=True)
 
 
-def _patiently(action: "_Action") -> None:
+def _patiently(action: _Action) -> None:
     """A result must reach the parent: try again while the state cannot be written."""
     for pause in (*PATIENCE_S, 0.0):
         try:

@@ -1,5 +1,7 @@
 """Link: the records of a new child, its parent's link to it among them, in one commit point."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def link_child(
-    runtime: "Runtime", order: Order, parent_id: str, child_runtime: ChildRuntime
+    runtime: Runtime, order: Order, parent_id: str, child_runtime: ChildRuntime
 ) -> SpawnPlan:
     """Write every record of a child, the registry last. ConflictError when it may not be.
 
@@ -69,7 +71,7 @@ def link_child(
     return plan
 
 
-def _free_id(runtime: "Runtime", workers: registry.Registry) -> str:
+def _free_id(runtime: Runtime, workers: registry.Registry) -> str:
     while True:
         candidate = worker_id(runtime.entropy(6))
         left = runtime.layout.inbox(candidate)  # what a kill before the commit point left
@@ -78,7 +80,7 @@ def _free_id(runtime: "Runtime", workers: registry.Registry) -> str:
 
 
 def _launch(
-    runtime: "Runtime", plan: SpawnPlan, child_runtime: ChildRuntime, clock: Clock, place: str
+    runtime: Runtime, plan: SpawnPlan, child_runtime: ChildRuntime, clock: Clock, place: str
 ) -> launches.Launch:
     layout, child = runtime.layout, plan.child
     session = _session_id(runtime.entropy(16))
@@ -111,7 +113,7 @@ def _session_id(entropy: bytes) -> str:
     return str(uuid.UUID(bytes=entropy, version=4))
 
 
-def _context(runtime: "Runtime", parent: Worker) -> str:
+def _context(runtime: Runtime, parent: Worker) -> str:
     """What the child inherits, from the parent's timeline; one that is damaged gives nothing."""
     head = runtime.templates.fill("inherited", parent=parent.name, cwd=parent.cwd or "?")
     path = runtime.layout.timeline(parent.logical_session_id)
@@ -128,7 +130,7 @@ def _context(runtime: "Runtime", parent: Worker) -> str:
     return inherited_context(head, runtime.templates.fill("inherited-turns"), events)
 
 
-def _head(runtime: "Runtime", parent: Worker) -> TimelineHead | None:
+def _head(runtime: Runtime, parent: Worker) -> TimelineHead | None:
     """The parent's timeline as it stands; None without one, or when it is damaged."""
     try:
         return timeline.read_head(runtime.layout.timeline(parent.logical_session_id))
@@ -136,7 +138,7 @@ def _head(runtime: "Runtime", parent: Worker) -> TimelineHead | None:
         return None
 
 
-def _share_trace(runtime: "Runtime", plan: SpawnPlan) -> None:
+def _share_trace(runtime: Runtime, plan: SpawnPlan) -> None:
     """The parent's further events carry the trace too. A crash after it leaves a trace of one."""
     session = present_session(runtime, plan.parent.id)
     if session is not None and session.trace != plan.parent.trace_id:

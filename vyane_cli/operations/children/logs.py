@@ -1,5 +1,7 @@
 """Logs: what a child printed, from its start or as it grows."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Callable
@@ -19,7 +21,7 @@ Show = Callable[[bool, bytes], None]
 """Called with whether it is from the error log, and bytes."""
 
 
-def show_logs(runtime: "Runtime", who: str, show: Show, *, follow: bool) -> None:
+def show_logs(runtime: Runtime, who: str, show: Show, *, follow: bool) -> None:
     """Show both logs of a child. `follow`: until its process is gone."""
     layout = runtime.layout
     worker = find_worker(who, registry.Registry(layout).listing())
@@ -36,7 +38,7 @@ def show_logs(runtime: "Runtime", who: str, show: Show, *, follow: bool) -> None
         time.sleep(LOOK_S)
 
 
-def _runs(runtime: "Runtime", worker: str) -> bool:
+def _runs(runtime: Runtime, worker: str) -> bool:
     launch = launches.load(runtime.layout, worker)
     if launch is None or launch.ended_at is not None:
         return False

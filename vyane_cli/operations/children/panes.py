@@ -1,5 +1,7 @@
 """A new tmux pane or window, in which an interactive child runs with its launcher above it."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
@@ -48,7 +50,7 @@ def open_pane(root: str, child: Worker, place: str, environ: Mapping[str, str]) 
     return where
 
 
-def _tmux(environ: Mapping[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
+def _tmux(environ: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             ["tmux", *words],

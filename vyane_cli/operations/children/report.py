@@ -1,5 +1,7 @@
 """Report: a child's own word to its parent: progress, a longer silence, or its result."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from vyane_cli.core.ids import is_safe_id
@@ -29,7 +31,7 @@ class ExpectedSilence:
     long_running_until: float
 
 
-def report_result(runtime: "Runtime", text: str, *, failed: bool) -> Settled:
+def report_result(runtime: Runtime, text: str, *, failed: bool) -> Settled:
     """Send this worker's result: it has ended with it. ConflictError for a second one."""
     worker = own_worker(runtime)
     check_reportable(worker)
@@ -40,7 +42,7 @@ def report_result(runtime: "Runtime", text: str, *, failed: bool) -> Settled:
     return settle_child(runtime, worker.id, report)
 
 
-def report_progress(runtime: "Runtime", text: str) -> Sent:
+def report_progress(runtime: Runtime, text: str) -> Sent:
     """Tell the parent how far this worker is. It wakes nobody."""
     worker = own_worker(runtime)
     if not worker.parent_worker_id:
@@ -54,7 +56,7 @@ def report_progress(runtime: "Runtime", text: str) -> Sent:
     return send(runtime, draft, speaker)
 
 
-def report_long_running(runtime: "Runtime", seconds: float) -> ExpectedSilence:
+def report_long_running(runtime: Runtime, seconds: float) -> ExpectedSilence:
     """Say that this worker may be silent for so long without being stale."""
     own = own_worker(runtime)
     with runtime.held((LockKind.REGISTRY, "")):
@@ -69,7 +71,7 @@ def report_long_running(runtime: "Runtime", seconds: float) -> ExpectedSilence:
     return ExpectedSilence(worker=worker.id, long_running_until=until)
 
 
-def own_worker(runtime: "Runtime") -> Worker:
+def own_worker(runtime: Runtime) -> Worker:
     """The worker that runs this command; VYANE_WORKER alone will do in a child without hooks."""
     workers = registry.Registry(runtime.layout).workers
     speaker = whoami(runtime)

@@ -5,6 +5,8 @@ it leaves documents that nothing names; a kill after it leaves a child that is f
 PENDING, which `wait` and `gc` make FAILED when no launcher stands behind it.
 """
 
+from __future__ import annotations
+
 import os
 from typing import NamedTuple
 
@@ -36,12 +38,12 @@ class Spawned(NamedTuple):
     """How to get to it in tmux, in words."""
 
 
-def spawn(runtime: "Runtime", order: Order) -> Worker:
+def spawn(runtime: Runtime, order: Order) -> Worker:
     """Make a child and start it: `spawn_child`, for who needs the worker alone."""
     return spawn_child(runtime, order).child
 
 
-def spawn_child(runtime: "Runtime", order: Order) -> Spawned:
+def spawn_child(runtime: Runtime, order: Order) -> Spawned:
     """Make a child and start it. It is on disk, and its launcher runs, when this returns.
 
     Everything is checked before anything is written. A child whose program cannot be started is
@@ -56,7 +58,7 @@ def spawn_child(runtime: "Runtime", order: Order) -> Spawned:
     return start_child(runtime, order, find_parent(runtime, order.parent))
 
 
-def start_child(runtime: "Runtime", order: Order, parent_id: str) -> Spawned:
+def start_child(runtime: Runtime, order: Order, parent_id: str) -> Spawned:
     """The same for a checked order and a known parent."""
     child_runtime = find_runtime(order.runtime, runtime.config.runtimes)
     if order.tmux:
@@ -81,7 +83,7 @@ def _check_interactive(order: Order, child_runtime: ChildRuntime) -> None:
 
 
 def _in_worktree(
-    runtime: "Runtime", order: Order, parent_id: str, child_runtime: ChildRuntime
+    runtime: Runtime, order: Order, parent_id: str, child_runtime: ChildRuntime
 ) -> SpawnPlan:
     """The commit, with the work tree made before it: one that fails leaves neither."""
     if not order.worktree:
@@ -95,7 +97,7 @@ def _in_worktree(
         raise
 
 
-def _start(runtime: "Runtime", order: Order, child: Worker, child_runtime: ChildRuntime) -> str:
+def _start(runtime: Runtime, order: Order, child: Worker, child_runtime: ChildRuntime) -> str:
     if order.tmux:
         return open_pane(runtime.layout.root, child, order.tmux, runtime.environ)
     environment = child_environment(runtime.environ, child_runtime, runtime.layout.root, child.id)
@@ -103,7 +105,7 @@ def _start(runtime: "Runtime", order: Order, child: Worker, child_runtime: Child
     return ""
 
 
-def _fail(runtime: "Runtime", child: str, reason: str) -> None:
+def _fail(runtime: Runtime, child: str, reason: str) -> None:
     """Nothing runs that would say so: the child has failed. If that fails too, `gc` does it."""
     from vyane_cli.operations.results import settle_child
 
@@ -114,7 +116,7 @@ def _fail(runtime: "Runtime", child: str, reason: str) -> None:
         return
 
 
-def find_parent(runtime: "Runtime", who: str) -> str:
+def find_parent(runtime: Runtime, who: str) -> str:
     """The id of the worker that is to be the parent: the named one, or the one that runs this."""
     speaker = whoami(runtime)
     workers = registry.Registry(runtime.layout)

@@ -1,5 +1,7 @@
 """Topology: the workers as a tree, with what each does and its last progress. No change."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ class TreeNode:
     """A worker with all that is below it."""
 
     shown: WorkerReport = field(metadata={InJson: InJson(spread=True)})
-    children: "tuple[TreeNode, ...]"
+    children: tuple[TreeNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class Topology:
     """What waits or was last settled in the inboxes of these workers; None: not asked for."""
 
 
-def topology(runtime: "Runtime", who: str = "", *, messages: bool = False) -> Topology:
+def topology(runtime: Runtime, who: str = "", *, messages: bool = False) -> Topology:
     """The tree below a worker or a logical session; else below one's own; else all trees."""
     book = registry.Registry(runtime.layout)
     roots, logical_id = _roots(runtime, book, who)
@@ -84,7 +86,7 @@ def topology(runtime: "Runtime", who: str = "", *, messages: bool = False) -> To
     )
 
 
-def _roots(runtime: "Runtime", book: registry.Registry, who: str) -> tuple[list[Worker], str]:
+def _roots(runtime: Runtime, book: registry.Registry, who: str) -> tuple[list[Worker], str]:
     """The workers at the top, and the logical session that is meant; empty for all trees."""
     if who.startswith("vs-"):
         if registry.load_logical_session(runtime.layout, who) is None:
@@ -101,7 +103,7 @@ def _roots(runtime: "Runtime", book: registry.Registry, who: str) -> tuple[list[
 
 
 def _tree(
-    runtime: "Runtime",
+    runtime: Runtime,
     top: Worker,
     workers: Mapping[str, Worker],
     below: Mapping[str, list[str]],
@@ -123,7 +125,7 @@ def _tree(
 
 
 def routing_of(
-    runtime: "Runtime", logical: LogicalSession, roots: list[Worker]
+    runtime: Runtime, logical: LogicalSession, roots: list[Worker]
 ) -> Routing | Unrouted:
     """Where a session is shown, derived from the bindings."""
     bindings = bindings_file.load(runtime.layout).values()
@@ -153,7 +155,7 @@ def routing_of(
     )
 
 
-def _logical_sessions(runtime: "Runtime") -> list[LogicalSession]:
+def _logical_sessions(runtime: Runtime) -> list[LogicalSession]:
     found = []
     folder = runtime.layout("logical-sessions")
     for name in files.json_names(folder):
@@ -165,7 +167,7 @@ def _logical_sessions(runtime: "Runtime") -> list[LogicalSession]:
     return found
 
 
-def _messages(runtime: "Runtime", trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
+def _messages(runtime: Runtime, trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
     """What waits or was last settled in the inboxes of these workers, by time."""
     entries: list[Entry] = []
     queue = list(trees)

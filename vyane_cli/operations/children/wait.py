@@ -1,5 +1,7 @@
 """Wait: until children have ended, and with what. Looks only, but for what nobody else will end."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ class WorkerEnd:
 
 
 def wait(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: Sequence[str],
     *,
     enough: int,
@@ -73,14 +75,14 @@ def wait(
         time.sleep(min(LOOK_S, max(end - now, 0.0)))
 
 
-def _settle(runtime: "Runtime", worker: Worker) -> None:
+def _settle(runtime: Runtime, worker: Worker) -> None:
     try:
         settle_lost(runtime, worker)
     except VyaneError:
         return  # a busy lock: the next look does it
 
 
-def describe(runtime: "Runtime", worker: Worker | None, worker_id: str) -> WorkerEnd:
+def describe(runtime: Runtime, worker: Worker | None, worker_id: str) -> WorkerEnd:
     """A worker's end; `worker` is None when it has left the registry."""
     if worker is None:
         return WorkerEnd(worker=worker_id)
@@ -96,7 +98,7 @@ def describe(runtime: "Runtime", worker: Worker | None, worker_id: str) -> Worke
     )
 
 
-def result_of(runtime: "Runtime", worker: Worker) -> Message | None:
+def result_of(runtime: Runtime, worker: Worker) -> Message | None:
     """The task-result of a worker that has ended, if its parent was sent one."""
     if not worker.final or not worker.dispatch_id:
         return None

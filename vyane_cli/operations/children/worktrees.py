@@ -4,6 +4,8 @@ git makes it before the child is on record: a kill in between leaves a work tree
 and the same command takes it. Nothing here removes one that a child has worked in.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -113,9 +115,7 @@ def _is_in(folder: str, path: str) -> bool:
     return folder == path or folder.startswith(path + os.sep)
 
 
-def _git(
-    environ: Mapping[str, str], folder: str, *words: str
-) -> "subprocess.CompletedProcess[str]":
+def _git(environ: Mapping[str, str], folder: str, *words: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             ["git", "-C", folder, *words],

@@ -3,6 +3,8 @@
 Commit point: the rename of `bindings.json`; the fact in the session's timeline follows it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -41,7 +43,7 @@ class Wanted(NamedTuple):
     by: str = ""
 
 
-def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
+def bind(runtime: Runtime, wanted: Wanted) -> Binding:
     """Bind a session to a conversation. On disk when this returns.
 
     NotFoundError for an unknown session; RefusedError when the channel has no adapter, cannot do
@@ -93,9 +95,7 @@ def bind(runtime: "Runtime", wanted: Wanted) -> Binding:
     return bound
 
 
-def keep(
-    runtime: "Runtime", fresh: Binding, worker: Worker | None, *, free: bool = False
-) -> Binding:
+def keep(runtime: Runtime, fresh: Binding, worker: Worker | None, *, free: bool = False) -> Binding:
     """Store a new record over whatever was bound at its conversation, and note it.
 
     With `free` only where no other session has its place: else ConflictError.
@@ -116,7 +116,7 @@ def keep(
 
 
 def _record(
-    runtime: "Runtime",
+    runtime: Runtime,
     wanted: Wanted,
     session: LogicalSession,
     kind: TargetKind,
@@ -154,7 +154,7 @@ def _deadline(wanted: Wanted, same: Binding | None, at: float) -> float | None:
     return wanted.expires_at or (before if ahead else None)
 
 
-def _windows(runtime: "Runtime", wanted: Wanted, same: Binding | None) -> Windows:
+def _windows(runtime: Runtime, wanted: Wanted, same: Binding | None) -> Windows:
     """What is asked for, else what a binding of the same session has, else the settings."""
     idle = wanted.idle_s if wanted.idle_s is not None else same.idle_timeout_s if same else None
     age = wanted.ttl_s if wanted.ttl_s else wanted.max_age_s

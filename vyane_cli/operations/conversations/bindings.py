@@ -4,6 +4,8 @@ The fact in the session's timeline follows it: a crash in between leaves a bindi
 fact, never a fact of a binding that is not there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def find_session(runtime: "Runtime", who: str) -> tuple[LogicalSession, Worker | None]:
+def find_session(runtime: Runtime, who: str) -> tuple[LogicalSession, Worker | None]:
     """The logical session of a vs-id or of a worker, with the worker that it has now."""
     workers = registry.Registry(runtime.layout)
     key = who if who.startswith("vs-") else find_worker(who, workers.listing()).logical_session_id
@@ -41,7 +43,7 @@ def find_session(runtime: "Runtime", who: str) -> tuple[LogicalSession, Worker |
     return session, workers.workers.get(session.worker)
 
 
-def note(runtime: "Runtime", binding: Binding, worker: Worker | None = None) -> None:
+def note(runtime: Runtime, binding: Binding, worker: Worker | None = None) -> None:
     """The change as a fact in the session's timeline; what is damaged there holds up nothing."""
     clock: Clock = runtime.clock()
     conversation = binding.conversation
@@ -71,7 +73,7 @@ def note(runtime: "Runtime", binding: Binding, worker: Worker | None = None) -> 
 
 
 def list_bindings(
-    runtime: "Runtime", *, session: str = "", everything: bool = False
+    runtime: Runtime, *, session: str = "", everything: bool = False
 ) -> list[Binding]:
     """The bindings that have not ended, or all; of exactly one session if its key is given."""
     found = list(book.load(runtime.layout).values())
@@ -80,7 +82,7 @@ def list_bindings(
     return [one for one in found if everything or one.status is not BindingStatus.ENDED]
 
 
-def exact_key(runtime: "Runtime", text: str) -> str:
+def exact_key(runtime: Runtime, text: str) -> str:
     """The key that a whole vs-id, worker id or worker name stands for. A session may be gone.
 
     NotFoundError names the nearest workers.
@@ -94,7 +96,7 @@ def exact_key(runtime: "Runtime", text: str) -> str:
     return text
 
 
-def resolve_conversation(runtime: "Runtime", conversation: Conversation) -> Binding | None:
+def resolve_conversation(runtime: Runtime, conversation: Conversation) -> Binding | None:
     """The binding that a conversation has now; one whose end has come is taken away by this."""
     now_s = runtime.clock().at
     found = core.of_conversation(book.load(runtime.layout), conversation)
@@ -110,7 +112,7 @@ def resolve_conversation(runtime: "Runtime", conversation: Conversation) -> Bind
 
 
 def touch(
-    runtime: "Runtime",
+    runtime: Runtime,
     binding_id: str,
     *,
     at: float | None = None,
@@ -137,7 +139,7 @@ def touch(
 
 
 def unbind(
-    runtime: "Runtime", *, binding_id: str = "", session: str = "", reason: str
+    runtime: Runtime, *, binding_id: str = "", session: str = "", reason: str
 ) -> list[Binding]:
     """End the bindings of an id or of a session; the records that it ended."""
     if not (binding_id or session):
@@ -158,12 +160,12 @@ def unbind(
 
 
 def end_one(
-    runtime: "Runtime",
+    runtime: Runtime,
     seen: Binding,
     reason: str,
     *,
     status: BindingStatus | None = None,
-    still: "Any" = None,
+    still: Any = None,
 ) -> Binding | None:
     """End one binding if it is the one that was seen, and `still` says so of it as it is now.
 
@@ -194,7 +196,7 @@ def end_one(
     return ended
 
 
-def set_locked(runtime: "Runtime", seen: Binding, locked: bool) -> None:
+def set_locked(runtime: Runtime, seen: Binding, locked: bool) -> None:
     """Note that people closed the conversation to us, or opened it again."""
 
     def edit(bindings: book.Bindings) -> None:

@@ -3,6 +3,8 @@
 Each is read again right before it is ended, so that a touch in the meantime saves it.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from vyane_cli.core.binding_forms import render_binding
@@ -41,7 +43,7 @@ class Swept:
     kept: tuple[KeptBinding, ...]
 
 
-def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
+def sweep(runtime: Runtime, clock: Clock, *, probe: bool = False) -> Swept:
     """End what has expired. With `probe` each conversation is asked for too.
 
     The caller of a round passes its own reading of the clock. Without `probe` nothing is sent.
@@ -75,7 +77,7 @@ def sweep(runtime: "Runtime", clock: Clock, *, probe: bool = False) -> Swept:
     return Swept(looked=len(active), ended=tuple(ended), kept=tuple(kept))
 
 
-def _why_over(runtime: "Runtime", binding: Binding, clock: Clock) -> EndReason | None:
+def _why_over(runtime: Runtime, binding: Binding, clock: Clock) -> EndReason | None:
     """Why it is over; None while it is not. That the session itself was at work is activity too."""
     session = registry.load_logical_session(runtime.layout, binding.target_session)
     if session is None:

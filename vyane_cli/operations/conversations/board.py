@@ -5,6 +5,8 @@ they have been shown it is settled in its inbox, and after that its id is forgot
 between repeats nothing. Settling is the tick module's record: no session ticks for a channel.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from vyane_cli.core import bindings as core

@@ -1,5 +1,7 @@
 """Channels: which are set up, and one opened for a run."""
 
+from __future__ import annotations
+
 import difflib
 import time
 from collections.abc import Mapping
@@ -28,12 +30,12 @@ class ChannelReport:
     placements: tuple[Placement, ...]
 
 
-def configured(runtime: "Runtime") -> list[str]:
+def configured(runtime: Runtime) -> list[str]:
     """The channels that the settings have a table for, in its order."""
     return [name for name in runtime.config.channels if name in (runtime.channels or {})]
 
 
-def find_adapter(runtime: "Runtime", name: str) -> Adapter:
+def find_adapter(runtime: Runtime, name: str) -> Adapter:
     """The adapter of a channel; RefusedError (`adapter_unavailable`) names the nearest."""
     known = runtime.channels or {}
     if name not in known:
@@ -45,7 +47,7 @@ def find_adapter(runtime: "Runtime", name: str) -> Adapter:
     return known[name]
 
 
-def settings_of(runtime: "Runtime", name: str) -> Mapping[str, Any]:
+def settings_of(runtime: Runtime, name: str) -> Mapping[str, Any]:
     """Every setting of a channel, with the defaults of what its table leaves out."""
     keys = {**find_adapter(runtime, name).SETTINGS, **CHANNEL_KEYS}
     given: Mapping[str, Any] = runtime.config.channels.get(name, {})
@@ -53,7 +55,7 @@ def settings_of(runtime: "Runtime", name: str) -> Mapping[str, Any]:
 
 
 def open_channel(
-    runtime: "Runtime",
+    runtime: Runtime,
     name: str,
     account: str,
     memory: dict[str, Any],
@@ -80,12 +82,12 @@ def open_channel(
     return adapter.open_channel(settings_of(runtime, name), account, memory, around)
 
 
-def is_set_up(runtime: "Runtime", name: str, account: str) -> bool:
+def is_set_up(runtime: Runtime, name: str, account: str) -> bool:
     """Whether the settings have a table for it. There is one account for each channel so far."""
     return account == "default" and name in configured(runtime)
 
 
-def capabilities(runtime: "Runtime", name: str, account: str) -> ChannelReport:
+def capabilities(runtime: Runtime, name: str, account: str) -> ChannelReport:
     """Return what a channel can do; one that is not set up can do nothing."""
     there = name in (runtime.channels or {}) and is_set_up(runtime, name, account)
     able = open_channel(runtime, name, account, {}).capabilities if there else NONE

@@ -4,6 +4,8 @@ Commit points: the part is marked `tried` before it is sent, and leaves the outb
 answered. A crash in between leaves a part that is looked for before it is sent again.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Outcome, Part, Verdict
 from vyane_cli.core.mirroring import NEXT, Step

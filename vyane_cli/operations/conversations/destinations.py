@@ -1,5 +1,7 @@
 """Route: ask the router where the result of a session goes. Changes nothing, and takes no text."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from vyane_cli.core.binding_forms import render_binding
@@ -26,7 +28,7 @@ class RouteReport:
 
 
 def find_destination(
-    runtime: "Runtime",
+    runtime: Runtime,
     session: str,
     requester: Conversation | None,
     *,

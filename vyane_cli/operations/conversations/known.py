@@ -1,5 +1,7 @@
 """What is known of a conversation when a run comes to it: its own state, or an earlier one's."""
 
+from __future__ import annotations
+
 from vyane_cli.core.bindings import Binding, BindingStatus, on_channel
 from vyane_cli.core.mirrors import ThreadState
 from vyane_cli.store import bindings as book

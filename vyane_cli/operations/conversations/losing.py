@@ -3,6 +3,8 @@
 A crash after the end leaves a lead that was not told; the timeline and `doctor` say it in any case.
 """
 
+from __future__ import annotations
+
 from contextlib import suppress
 
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason

@@ -1,5 +1,7 @@
 """The children of a session, as their parent's conversation tells of them: at work, and settled."""
 
+from __future__ import annotations
+
 import hashlib
 
 from vyane_cli.core.bindings import Binding, EndReason
@@ -102,7 +104,7 @@ class Children:
         self.pen.keep()
 
 
-def _told_in(runtime: "Runtime", binding: Binding, child: Worker) -> bool:
+def _told_in(runtime: Runtime, binding: Binding, child: Worker) -> bool:
     """Whether the child's result went into the outbox of a binding, whatever became of it then."""
     if binding.end_reason == EndReason.COMPLETED:
         return (binding.ended_at or 0.0) >= (child.ended_at or 0.0)
@@ -115,7 +117,7 @@ def _told_in(runtime: "Runtime", binding: Binding, child: Worker) -> bool:
     )
 
 
-def result_text(runtime: "Runtime", child: Worker) -> str:
+def result_text(runtime: Runtime, child: Worker) -> str:
     """A child's result, whole; what is known of its end where the message is gone."""
     try:
         message = find_message(runtime, result_id(child.dispatch_id or "")).message
@@ -127,7 +129,7 @@ def result_text(runtime: "Runtime", child: Worker) -> str:
         return body_of(message)
 
 
-def _diagnose(runtime: "Runtime", child: Worker, reason: str, binding: Binding) -> None:
+def _diagnose(runtime: Runtime, child: Worker, reason: str, binding: Binding) -> None:
     """The fallback as a fact of the child's timeline."""
     text = f"{reason}: the result of {child.name} went to {one_line(binding.conversation.id)}"
     try:

@@ -3,6 +3,8 @@
 Each is stored under a key of its own: done again after a crash, it is done once.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Incoming
 from vyane_cli.core.messages import FromKind, Kind, first_line

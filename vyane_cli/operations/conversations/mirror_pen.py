@@ -1,5 +1,7 @@
 """What is to be said in one conversation, gathered as items of its outbox, each with its nonce."""
 
+from __future__ import annotations
+
 from vyane_cli.core.conversations import Post
 from vyane_cli.core.mirroring import nonce_of
 from vyane_cli.core.mirrors import Item

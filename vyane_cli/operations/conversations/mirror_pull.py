@@ -5,6 +5,8 @@ is then handed on under a key of its own, and leaves the intake after that. A cr
 was not kept, and hands on again what was; the keys see to it that nothing comes twice.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from vyane_cli.core.bindings import Binding
@@ -54,13 +56,13 @@ class _Taken:
     problems: list[Problem] = field(default_factory=list)
 
 
-def pull(runtime: "Runtime", *, channel: str = "") -> tuple[PullReport | UnopenedChannel, ...]:
+def pull(runtime: Runtime, *, channel: str = "") -> tuple[PullReport | UnopenedChannel, ...]:
     """Take in what people wrote; return what each channel has come to."""
     sweep(runtime, runtime.clock())
     return each_channel(runtime, channel, lambda name: _pull_channel(runtime, name))
 
 
-def _pull_channel(runtime: "Runtime", name: str) -> PullReport:
+def _pull_channel(runtime: Runtime, name: str) -> PullReport:
     so_far = _Taken()
     with Run(runtime, name) as run:
         for binding in mirrored_bindings(runtime, name, run.account):

@@ -4,6 +4,8 @@ A durable consumer of each timeline. Commit point: cursor and outbox in one docu
 outbox is shown later, by this run or by another. A crash repeats nothing and loses nothing.
 """
 
+from __future__ import annotations
+
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -76,7 +78,7 @@ class _Shown:
 
 
 def push(
-    runtime: "Runtime", *, channel: str = "", again: bool = False
+    runtime: Runtime, *, channel: str = "", again: bool = False
 ) -> tuple[PushReport | UnopenedChannel, ...]:
     """Bring every conversation up to date; return what each channel has come to.
 
@@ -86,7 +88,7 @@ def push(
     return each_channel(runtime, channel, lambda name: _push_channel(runtime, name, again))
 
 
-def _push_channel(runtime: "Runtime", name: str, again: bool) -> PushReport:
+def _push_channel(runtime: Runtime, name: str, again: bool) -> PushReport:
     so_far = _Shown()
     with Run(runtime, name) as run:
         if again:
@@ -174,7 +176,7 @@ def _forget_refusals(run: Run, family: Family) -> None:
 
 
 def _record(
-    runtime: "Runtime", run: Run, session: str, where: Conversation, parent: Worker | None
+    runtime: Runtime, run: Run, session: str, where: Conversation, parent: Worker | None
 ) -> Binding:
     """A binding that the mirror makes: it lasts as long as its session."""
     where = normalise(where)

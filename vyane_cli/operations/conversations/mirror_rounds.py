@@ -5,6 +5,8 @@ that cannot even be opened here, such as for want of a token in the environment 
 well to whoever asks in a terminal: so the person is called.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.errors import LockTimeoutError, VyaneError
 from vyane_cli.operations.attention import end_calls
@@ -20,28 +22,28 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def take_in(runtime: "Runtime") -> int:
+def take_in(runtime: Runtime) -> int:
     """How many messages of people reached sessions, over all channels."""
     return _over_channels(runtime, lambda name: _taken(runtime, name))
 
 
-def show_all(runtime: "Runtime") -> int:
+def show_all(runtime: Runtime) -> int:
     """How many posts were shown, over all channels."""
     return _over_channels(runtime, lambda name: _sent(runtime, name), _end_calls)
 
 
-def _taken(runtime: "Runtime", name: str) -> int:
+def _taken(runtime: Runtime, name: str) -> int:
     return sum(one.taken for one in pull(runtime, channel=name) if isinstance(one, PullReport))
 
 
-def _sent(runtime: "Runtime", name: str) -> int:
+def _sent(runtime: Runtime, name: str) -> int:
     return sum(one.sent for one in push(runtime, channel=name) if isinstance(one, PushReport))
 
 
 def _over_channels(
-    runtime: "Runtime",
-    work: "Callable[[str], int]",
-    afterwards: "Callable[[Runtime, str], None] | None" = None,
+    runtime: Runtime,
+    work: Callable[[str], int],
+    afterwards: Callable[[Runtime, str], None] | None = None,
 ) -> int:
     count = 0
     for name in configured(runtime):
@@ -57,7 +59,7 @@ def _over_channels(
     return count
 
 
-def _call_person(runtime: "Runtime", channel: str, error: VyaneError) -> None:
+def _call_person(runtime: Runtime, channel: str, error: VyaneError) -> None:
     """Once for each cause, while the entry is open."""
     call = call_of(
         NeedKind.CHANNEL,
@@ -72,7 +74,7 @@ def _call_person(runtime: "Runtime", channel: str, error: VyaneError) -> None:
         return
 
 
-def _end_calls(runtime: "Runtime", channel: str) -> None:
+def _end_calls(runtime: Runtime, channel: str) -> None:
     """A channel that was shown sessions could be opened: the entries about it end."""
     try:
         end_calls(runtime, works=channel)

@@ -3,6 +3,8 @@
 The lock is held while the channel is spoken to: two runs at once show everything once, in order.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
@@ -78,7 +80,7 @@ Report = TypeVar("Report")
 
 
 def each_channel(
-    runtime: "Runtime", only: str, work: Callable[[str], Report]
+    runtime: Runtime, only: str, work: Callable[[str], Report]
 ) -> tuple[Report | UnopenedChannel, ...]:
     """Return what `work` makes of every channel that is set up, or of one.
 
@@ -130,7 +132,7 @@ class Run:
     channel: Channel
     texts: Templates
 
-    def __init__(self, runtime: "Runtime", name: str, account: str = "default") -> None:
+    def __init__(self, runtime: Runtime, name: str, account: str = "default") -> None:
         self.runtime, self.name, self.account = runtime, name, account
         given = settings_of(runtime, name)
         self.settings = Settings(
@@ -145,7 +147,7 @@ class Run:
         self.held: AbstractContextManager[None] | None = None
         self.memory: dict[str, Any] = {}
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> Run:
         """Take the lock, read the state, open the channel."""
         runtime = self.runtime
         wanted = (Kind.MIRROR, f"{self.name}/{self.account}")

@@ -4,6 +4,8 @@ It is a process of its own: the host waits for none of it, and it outlives the h
 it leaves is in the outbox, for the next push.
 """
 
+from __future__ import annotations
+
 import subprocess
 import sys
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def start_push(runtime: "Runtime") -> None:
+def start_push(runtime: Runtime) -> None:
     """Start it and look no further. OSError when it could not be started."""
     command = [sys.executable, "-I", "-m", "vyane_cli", "--home", runtime.layout.root]
     with subprocess.Popen(

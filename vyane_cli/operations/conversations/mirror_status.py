@@ -4,6 +4,8 @@ A channel that cannot be opened here, such as for want of a token, is an error o
 another environment may be well.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -55,12 +57,12 @@ class MirrorStatus:
     problems: tuple[Problem, ...]
 
 
-def describe_mirror(runtime: "Runtime") -> tuple[MirrorStatus, ...]:
+def describe_mirror(runtime: Runtime) -> tuple[MirrorStatus, ...]:
     """Return each channel that is set up, with its conversations."""
     return tuple(_channel(runtime, name) for name in configured(runtime))
 
 
-def _channel(runtime: "Runtime", name: str) -> MirrorStatus:
+def _channel(runtime: Runtime, name: str) -> MirrorStatus:
     state = mirrors.load_channel(runtime.layout, name, "default")
     problems: list[Problem] = []
     if state.fault is not None:
@@ -133,7 +135,7 @@ def _row(binding: Binding, thread: ThreadState | None) -> ConversationRow:
     )
 
 
-def board_rows(runtime: "Runtime", name: str, place: str) -> list[ConversationRow]:
+def board_rows(runtime: Runtime, name: str, place: str) -> list[ConversationRow]:
     """Return a row for what is sent to the channel itself, once something was."""
     waiting = len(waiting_for(runtime.layout, name))
     if not (place or waiting):

@@ -3,6 +3,8 @@
 Commit point: cursor and outbox in one document (see `mirror_push`).
 """
 
+from __future__ import annotations
+
 import hashlib
 
 from vyane_cli.core import bindings as core

@@ -1,5 +1,7 @@
 """Which sessions are mirrored, their kin, and what they said: read once for a run."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 class Family(NamedTuple):
     """The registry, the logical sessions and the bindings, as they stood when the run began."""
 
-    runtime: "Runtime"
+    runtime: Runtime
     workers: Mapping[str, Worker]
     logical: Mapping[str, LogicalSession]
 
@@ -79,7 +81,7 @@ class Family(NamedTuple):
         return session is not None and find_wanted(run, self, session, child) is not None
 
 
-def read_family(runtime: "Runtime") -> Family:
+def read_family(runtime: Runtime) -> Family:
     """Read what a run needs; a document that cannot be read is passed over."""
     workers = registry.Registry(runtime.layout).workers
     logical: dict[str, LogicalSession] = {}
@@ -142,7 +144,7 @@ def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
     )
 
 
-def mirrored_bindings(runtime: "Runtime", channel: str, account: str) -> list[Binding]:
+def mirrored_bindings(runtime: Runtime, channel: str, account: str) -> list[Binding]:
     """The bindings of a channel that have not ended, oldest first."""
     return [
         one
@@ -152,7 +154,7 @@ def mirrored_bindings(runtime: "Runtime", channel: str, account: str) -> list[Bi
     ]
 
 
-def answer_of(runtime: "Runtime", worker: Worker | None, digest: str) -> str | None:
+def answer_of(runtime: Runtime, worker: Worker | None, digest: str) -> str | None:
     """The whole text of an answer, from the host's own transcript; None when it is not there."""
     if worker is None:
         return None

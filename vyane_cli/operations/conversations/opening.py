@@ -1,5 +1,7 @@
 """Opening: the conversation of a session, found by its key or made, and its first post."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from vyane_cli.core.bindings import NO_END, Binding, Windows, duration_label, thread_name
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def status_of(runtime: "Runtime", worker: Worker | None) -> WorkerStatus:
+def status_of(runtime: Runtime, worker: Worker | None) -> WorkerStatus:
     """What people see a worker do; one that is no more on record is released."""
     if worker is None:
         return WorkerStatus.RELEASED
@@ -33,7 +35,7 @@ def status_of(runtime: "Runtime", worker: Worker | None) -> WorkerStatus:
 
 
 def title_of(
-    runtime: "Runtime",
+    runtime: Runtime,
     session: LogicalSession,
     worker: Worker | None,
     parent: Worker | None,
@@ -47,7 +49,7 @@ def title_of(
     return thread_name(show(name), mark=mark)
 
 
-def asked_of(runtime: "Runtime", worker: Worker | None) -> str:
+def asked_of(runtime: Runtime, worker: Worker | None) -> str:
     """What a child was asked, in one line; empty when the message is gone."""
     if worker is None or not worker.dispatch_id:
         return ""
@@ -128,11 +130,11 @@ class Place(NamedTuple):
 
 
 def make_conversation(
-    runtime: "Runtime",
+    runtime: Runtime,
     wanted: Conversation,
     session: LogicalSession,
     worker: Worker | None,
-    placement: "Placement",
+    placement: Placement,
     windows: Windows,
 ) -> Place:
     """A new conversation for `bind`; RefusedError when the channel makes none."""
@@ -153,7 +155,7 @@ def make_conversation(
         return Place(where, "", made=True, rest=rest)
 
 
-def check_conversation(runtime: "Runtime", fresh: Binding, taken: Binding | None) -> Place:
+def check_conversation(runtime: Runtime, fresh: Binding, taken: Binding | None) -> Place:
     """One that is there, for `bind`; RefusedError when the channel says that it is not.
 
     `taken`: the binding by which it was another session's so far; people there are told.
@@ -198,7 +200,7 @@ def _end_of(run: Run, where: Conversation) -> tuple[str | None, Outcome]:
     return outcome.page.cursor if done and outcome.page is not None else None, outcome
 
 
-def begin(runtime: "Runtime", binding: Binding, place: Place) -> None:
+def begin(runtime: Runtime, binding: Binding, place: Place) -> None:
     """Reading begins behind what was there before the session was bound.
 
     Of a conversation that was just made before the binding, so that no word written there is

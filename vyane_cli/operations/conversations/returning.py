@@ -3,6 +3,8 @@
 A crash leaves a binding that goes on without its fact in the timeline.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core import bindings as core
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
 from vyane_cli.core.conversations import Verdict

@@ -3,6 +3,8 @@
 Nothing is staged but the sessions: guard, ticks and commands are the real ones.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import pwd

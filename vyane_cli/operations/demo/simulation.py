@@ -8,6 +8,8 @@ What every simulated session is made of stands first: its process, its part of a
 a payload is from, and the prompt of a wake. The tests build their sessions from the same.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
@@ -53,13 +55,13 @@ class Ran(NamedTuple):
 # --- what a session is made of ---
 
 
-def start_process() -> "subprocess.Popen[bytes]":
+def start_process() -> subprocess.Popen[bytes]:
     """Start a process that does nothing but be there, for as long as we are. Ctrl-C is for us."""
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     return subprocess.Popen(["cat"], stdin=pipe, stdout=nowhere, start_new_session=True)
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End a process that was started here, by SIGKILL."""
     process.kill()
     process.wait()
@@ -148,7 +150,7 @@ class Stage:
         said = (ran.stdout or b"").decode("utf-8", "replace")
         return Ran(ran.returncode, said, ran.stderr.decode("utf-8", "replace"))
 
-    def session(self, project: str, branch: str = "main") -> "Session":
+    def session(self, project: str, branch: str = "main") -> Session:
         """A session in a project's folder, not started yet."""
         folder = os.path.join(self.folder, project)
         head = os.path.join(folder, ".git", "HEAD")
@@ -157,7 +159,7 @@ class Stage:
             files.replace(head, f"ref: refs/heads/{branch}\n".encode())
         return Session(self, folder)
 
-    def process(self) -> "subprocess.Popen[bytes]":
+    def process(self) -> subprocess.Popen[bytes]:
         """A process of a session, which ends with the stage."""
         started = start_process()
         self._processes.append(started)

@@ -1,5 +1,7 @@
 """Doctor: look at everything, change nothing; each finding with its next step."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -4,6 +4,8 @@ Each takes the lock of what it changes, looks again under it, and keeps a copy o
 takes away. What only a person can decide (a damaged document, a dead worker) is left alone.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -219,7 +221,7 @@ def _mend_timeline(runtime: Runtime, session: str, path: str) -> str:
     return f"cut before line {flaw.line} ({flaw.reason}); all of it is in {kept}"
 
 
-def _sound_prefix(session: str, path: str) -> tuple[int, "journal.Line | None"]:
+def _sound_prefix(session: str, path: str) -> tuple[int, journal.Line | None]:
     """The offset after the last line before the damage, and that line."""
     checker = Checker(session)
     last: journal.Line | None = None

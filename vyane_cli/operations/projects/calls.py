@@ -1,5 +1,7 @@
 """Calls of rounds: for each task that is past its deadline."""
 
+from __future__ import annotations
+
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.projects import Project
 from vyane_cli.core.tasks import Ledger
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def call_for_late(runtime: "Runtime", project: Project, ledger: Ledger) -> list[str]:
+def call_for_late(runtime: Runtime, project: Project, ledger: Ledger) -> list[str]:
     """Call the person for each task that is past its deadline, once; their ids.
 
     What becomes of it is theirs to say: nothing is started, stopped or blocked because of it.

@@ -1,5 +1,7 @@
 """Deadlines as people type them: a duration from now, a day, or a day and a time, local."""
 
+from __future__ import annotations
+
 from datetime import datetime, time
 
 from vyane_cli.core.durations import parse_duration_s

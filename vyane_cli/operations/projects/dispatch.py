@@ -5,6 +5,8 @@ a claim of a dead round whose worker is on no record: the next round frees it. A
 spawn leaves a worker that is on record: its life is the claim's.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import time
@@ -54,7 +56,7 @@ class Dispatched:
     """Whether the person is called because every task that is left waits for something."""
 
 
-def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) -> Dispatched:
+def dispatch(runtime: Runtime, project: Project, main: Worker, round_id: str) -> Dispatched:
     """Start one worker for the first task that may start. Everything is checked before a claim.
 
     NotFoundError (`dispatch_program`) and InvalidInputError (`unknown_runtime`) when no worker
@@ -71,13 +73,13 @@ def dispatch(runtime: "Runtime", project: Project, main: Worker, round_id: str) 
     return _await(runtime, project, claimed, start_child(runtime, order, main.id).child)
 
 
-def _check_start(runtime: "Runtime", project: Project) -> None:
+def _check_start(runtime: Runtime, project: Project) -> None:
     check_program(runtime)
     if not os.path.isdir(project.dir):
         raise InvalidInputError("project dir", project.dir, "a folder")
 
 
-def check_program(runtime: "Runtime") -> str:
+def check_program(runtime: Runtime) -> str:
     """The program that `wake.runtime` runs, by its path. NotFoundError when it is not there."""
     name = runtime.config["wake.runtime"]
     words = find_runtime(name, runtime.config.runtimes).spawn
@@ -93,7 +95,7 @@ def check_program(runtime: "Runtime") -> str:
     return found
 
 
-def order_of(runtime: "Runtime", project: Project, task: Task) -> Order:
+def order_of(runtime: Runtime, project: Project, task: Task) -> Order:
     """What the worker of a task is asked to do."""
     text = task.text
     if len(text.encode("utf-8", "replace")) > TEXT_MAX:
@@ -116,7 +118,7 @@ def order_of(runtime: "Runtime", project: Project, task: Task) -> Order:
 # ------------------------------------------------------------------ which task
 
 
-def head(runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]") -> Task | None:
+def head(runtime: Runtime, project: Project, books: Books, held: frozenset[str]) -> Task | None:
     """The task to start: a pending one that may, else one that runs and whose worker is gone."""
     assert books.ledger is not None
     assert books.graph is not None
@@ -133,7 +135,7 @@ def head(runtime: "Runtime", project: Project, books: Books, held: "frozenset[st
     return next((t for t in candidates if why_not_again(runtime, project, t) is None), None)
 
 
-def preview(runtime: "Runtime", project: Project, books: Books) -> str:
+def preview(runtime: Runtime, project: Project, books: Books) -> str:
     """The task that a round would start now, or that it calls the person, or nothing.
 
     Raises what `dispatch` would. Changes nothing.
@@ -146,7 +148,7 @@ def preview(runtime: "Runtime", project: Project, books: Books) -> str:
     return NOTHING if held and not stuck_tasks(runtime, project, books, held) else CALL
 
 
-def is_abandoned(runtime: "Runtime", task: Task) -> bool:
+def is_abandoned(runtime: Runtime, task: Task) -> bool:
     """Whether the worker that said it runs this is proven gone."""
     worker = registry.Registry(runtime.layout).workers.get(task.worker)
     if worker is None:
@@ -157,7 +159,7 @@ def is_abandoned(runtime: "Runtime", task: Task) -> bool:
 # ------------------------------------------------------------------ until it has registered
 
 
-def _await(runtime: "Runtime", project: Project, claimed: Claimed, worker: Worker) -> Dispatched:
+def _await(runtime: Runtime, project: Project, claimed: Claimed, worker: Worker) -> Dispatched:
     """Hold the domain until the worker's session is on record: from then on its life counts."""
     task = claimed.task
     patience_s = float(runtime.config["wake.start_wait_s"])
@@ -183,7 +185,7 @@ def _came(claimed: Claimed, outcome: str, detail: str) -> Dispatched:
     )
 
 
-def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why: str) -> None:
+def _call(runtime: Runtime, project: Project, task: Task, worker: Worker, why: str) -> None:
     known = registry.Registry(runtime.layout).workers.get(worker.id)
     counted = AGAIN[fate_of(end_of(runtime, known))] is Again.COUNTED
     call = call_of(
@@ -198,7 +200,7 @@ def _call(runtime: "Runtime", project: Project, task: Task, worker: Worker, why:
     call_person(runtime, call)
 
 
-def call_for_waiting(runtime: "Runtime", project: Project, books: Books) -> None:
+def call_for_waiting(runtime: Runtime, project: Project, books: Books) -> None:
     """Work that nobody can start is not no work: the person is called once for each such state."""
     assert books.ledger is not None
     assert books.graph is not None

@@ -1,5 +1,7 @@
 """Feedback: what a round says when it starts nobody: the gap to the main worker, or a call."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +49,7 @@ class FedBack:
     """Whether the person was called."""
 
 
-def feed_back(runtime: "Runtime", project: Project, verdict: Verdict, seen: Seen) -> FedBack:
+def feed_back(runtime: Runtime, project: Project, verdict: Verdict, seen: Seen) -> FedBack:
     """Cells B and E: write the gap down, tell the main worker once, call the person if need be.
 
     Nothing is started, queued or paused. The note is the commit point: after a kill before it the
@@ -100,7 +102,7 @@ def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
     return tuple(located(one.path, one.detail) for one in silent)
 
 
-def _history(runtime: "Runtime", project: Project) -> list[dict[str, Any]]:
+def _history(runtime: Runtime, project: Project) -> list[dict[str, Any]]:
     """The notes so far."""
     lines = journal.read(runtime.layout.gaps(project.name))
     return [dict(line.record) for line in lines if line.record is not None]
@@ -116,7 +118,7 @@ def _last(history: Sequence[dict[str, Any]], reason: str) -> dict[str, Any]:
     return {}
 
 
-def end_gaps(runtime: "Runtime", project: Project) -> None:
+def end_gaps(runtime: Runtime, project: Project) -> None:
     """A round has something to do: a gap that comes back after it is another one."""
     try:
         history = _history(runtime, project)
@@ -126,7 +128,7 @@ def end_gaps(runtime: "Runtime", project: Project) -> None:
         return  # a round that has to tell of a gap says so
 
 
-def _keep(runtime: "Runtime", project: Project, record: dict[str, Any], *, again: bool) -> None:
+def _keep(runtime: Runtime, project: Project, record: dict[str, Any], *, again: bool) -> None:
     """A new gap is a new line; of the same one the first few rounds."""
     if again and record["rounds"] > PATIENCE:
         return
@@ -138,7 +140,7 @@ def _keep(runtime: "Runtime", project: Project, record: dict[str, Any], *, again
 
 
 def _tell(
-    runtime: "Runtime",
+    runtime: Runtime,
     project: Project,
     verdict: Verdict,
     main: Worker,
@@ -163,7 +165,7 @@ def _tell(
 
 
 def _call(
-    runtime: "Runtime",
+    runtime: Runtime,
     project: Project,
     verdict: Verdict,
     seen: Seen,
@@ -190,7 +192,7 @@ def _call(
     return call_person(runtime, call)
 
 
-def call_for_blocked(runtime: "Runtime", project: Project, books: Books) -> list[str]:
+def call_for_blocked(runtime: Runtime, project: Project, books: Books) -> list[str]:
     """Cell C: call the person for each blocked task, once for each time it became so; their ids."""
     assert books.ledger is not None
     tasks = blocked(books.ledger)
@@ -208,7 +210,7 @@ def call_for_blocked(runtime: "Runtime", project: Project, books: Books) -> list
     return [task.id for task in tasks]
 
 
-def worker_name(runtime: "Runtime", task: Task) -> str:
+def worker_name(runtime: Runtime, task: Task) -> str:
     """The worker that reported a task last, by name; empty when it was none."""
     worker = registry.Registry(runtime.layout).workers.get(task.worker)
     return worker.name if worker is not None else ""

@@ -5,6 +5,8 @@ in what people wrote, archives. No message is delivered by it and no notice told
 holds up no other, nor the round.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from vyane_cli.core.attention import NeedKind, call_of
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def keep_house(runtime: "Runtime", project: Project) -> dict[str, Any]:
+def keep_house(runtime: Runtime, project: Project) -> dict[str, Any]:
     """What was done, by part; what had to be left stands in `skipped`."""
     sweep = Sweep(runtime, grace_s=GRACE_S, dry_run=False)
     steps = [step for step in (*STEPS, *steps_of(project)) if step.in_round]

@@ -1,5 +1,7 @@
 """Need-user: an entry of somebody's own, the list of what is open, and closing it."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from vyane_cli.core.attention import NeedKind, call_of
@@ -18,7 +20,7 @@ TEXT_MAX = 500
 
 
 def ask_person(
-    runtime: "Runtime", why: str, ask: str, *, who: str = "", project: str = ""
+    runtime: Runtime, why: str, ask: str, *, who: str = "", project: str = ""
 ) -> dict[str, Any]:
     """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made.
 
@@ -49,13 +51,13 @@ def ask_person(
     return next(one for one in needs.listing(runtime.layout) if one["key"] == call.key)
 
 
-def list_needs(runtime: "Runtime", project: str = "") -> list[dict[str, Any]]:
+def list_needs(runtime: Runtime, project: str = "") -> list[dict[str, Any]]:
     """The open entries, of one project if it is named."""
     found = needs.listing(runtime.layout)
     return [one for one in found if not project or one["project"] == project]
 
 
-def resolve_needs(runtime: "Runtime", names: list[str]) -> list[dict[str, Any]]:
+def resolve_needs(runtime: Runtime, names: list[str]) -> list[dict[str, Any]]:
     """Close entries by their ids, all or none."""
     by = whoami(runtime).name
     return needs.resolve(runtime.layout, names, by, runtime.clock(), runtime.deadline())

@@ -5,6 +5,8 @@ The entry is claimed before it is sent. What fails is tried again by the next ca
 all; a crash in the middle leaves an entry that was not sent, and that stays on the page.
 """
 
+from __future__ import annotations
+
 import logging
 import warnings
 from collections.abc import Sequence
@@ -29,7 +31,7 @@ class Notified(NamedTuple):
     configured: bool = True
 
 
-def notify(runtime: "Runtime", urls: Sequence[str] = ()) -> Notified:
+def notify(runtime: Runtime, urls: Sequence[str] = ()) -> Notified:
     """Send what nobody was told of. Without an address it does nothing, and says so.
 
     NotFoundError when the extra is not installed, InvalidInputError for an address that apprise
@@ -45,7 +47,7 @@ def notify(runtime: "Runtime", urls: Sequence[str] = ()) -> Notified:
         return _tell(runtime, _sender(addresses))
 
 
-def _tell(runtime: "Runtime", sender: Any) -> Notified:
+def _tell(runtime: Runtime, sender: Any) -> Notified:
     clock = runtime.clock()
     sent: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
@@ -77,7 +79,7 @@ def _sender(addresses: Sequence[str]) -> Any:
     return sender
 
 
-def _send(runtime: "Runtime", sender: Any, entry: dict[str, Any]) -> bool:
+def _send(runtime: Runtime, sender: Any, entry: dict[str, Any]) -> bool:
     """Whether every address took it. The text of others cannot imitate one of ours."""
     title = runtime.templates.fill("notice-title", id=entry["id"])
     try:

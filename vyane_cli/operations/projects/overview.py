@@ -1,5 +1,7 @@
 """Overview: on one screen, who is there, what waits, what a person is needed for."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ class Overview:
     quarantined: int
 
 
-def overview(runtime: "Runtime") -> Overview:
+def overview(runtime: Runtime) -> Overview:
     """Return what `vyane status` shows."""
     layout = runtime.layout
     there = os.path.isdir(layout.root)

@@ -1,5 +1,7 @@
 """Readings of a round: what stands in the files, each with file and value. Changes nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,7 +45,7 @@ class Seen(NamedTuple):
     main: Worker | None = None
 
 
-def read_schedule(runtime: "Runtime", project: str, name: str) -> Seen:
+def read_schedule(runtime: Runtime, project: str, name: str) -> Seen:
     """Whether the schedule is paused: asked before anything is locked."""
     path = runtime.layout.schedules(project)
     if not name:
@@ -64,7 +66,7 @@ def with_lock(seen: Seen, path: str, lock: Lock) -> Seen:
     return seen._replace(inputs=seen.inputs._replace(lock=lock), readings=(*seen.readings, reading))
 
 
-def read_project(runtime: "Runtime", project: Project, seen: Seen) -> Seen:
+def read_project(runtime: Runtime, project: Project, seen: Seen) -> Seen:
     """The queue, who works, and the goal, in this order."""
     books = ledger.read(runtime.layout, project.name)
     queue, read_queue = _queue(runtime, books)
@@ -99,7 +101,7 @@ def read_project(runtime: "Runtime", project: Project, seen: Seen) -> Seen:
     )
 
 
-def _queue(runtime: "Runtime", books: Books) -> tuple[Queue, Reading]:
+def _queue(runtime: Runtime, books: Books) -> tuple[Queue, Reading]:
     path = books.readings[0].path
     if books.ledger is None:
         return Queue.EMPTY, Reading("queue", path, "unreadable", books.readings[0].detail)
@@ -118,7 +120,7 @@ def _queue(runtime: "Runtime", books: Books) -> tuple[Queue, Reading]:
     return value, Reading("queue", path, value, (said or "no task") + waits)
 
 
-def _executing(runtime: "Runtime", project: Project) -> tuple[Executing, Reading]:
+def _executing(runtime: Runtime, project: Project) -> tuple[Executing, Reading]:
     """Whether another worker of the project works; the one that runs this round does not count."""
     path = runtime.layout.registry
     me = whoami(runtime)
@@ -146,7 +148,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def _main(runtime: "Runtime", project: Project) -> tuple[Worker | None, Reading]:
+def _main(runtime: Runtime, project: Project) -> tuple[Worker | None, Reading]:
     path = runtime.layout.project(project.name)
     if not project.main:
         return None, Reading("main", path, Main.NONE, "none is declared")

@@ -1,5 +1,7 @@
 """Schedule: when rounds run, their timers, and whether they are paused."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import dataclass
 
@@ -67,7 +69,7 @@ class ScheduleReport:
 
 
 def install(
-    runtime: "Runtime", project: Project, *, minutes: int | None, kind: str, dry_run: bool
+    runtime: Runtime, project: Project, *, minutes: int | None, kind: str, dry_run: bool
 ) -> TimersMade:
     """Make the timers of a project, and record the environment that its rounds will have.
 
@@ -100,7 +102,7 @@ def install(
     return TimersMade(project=project.name, timer=chosen, dry_run=dry_run, entries=written)
 
 
-def _record(runtime: "Runtime", project: Project, wanted: Schedules) -> Schedules:
+def _record(runtime: Runtime, project: Project, wanted: Schedules) -> Schedules:
     """Keep these times and these timers; what was kept before. A pause made meanwhile stays."""
     with runtime.held((Kind.SCHEDULES, "")):
         before = schedules.load(runtime.layout, project.name)
@@ -110,7 +112,7 @@ def _record(runtime: "Runtime", project: Project, wanted: Schedules) -> Schedule
     return before
 
 
-def remove(runtime: "Runtime", project: Project, *, kind: str = "") -> TimersRemoved:
+def remove(runtime: Runtime, project: Project, *, kind: str = "") -> TimersRemoved:
     """Take the timers of a project away; the schedules keep their rules and their status."""
     require_person(runtime, whoami(runtime), "remove timers")
     known = schedules.load(runtime.layout, project.name)
@@ -125,7 +127,7 @@ def remove(runtime: "Runtime", project: Project, *, kind: str = "") -> TimersRem
     return TimersRemoved(project=project.name, timer=chosen, removed=True)
 
 
-def timers_of(runtime: "Runtime", project: Project, known: Schedules) -> list[Timer]:
+def timers_of(runtime: Runtime, project: Project, known: Schedules) -> list[Timer]:
     """The timers of A and B."""
     layout = runtime.layout
     program = vyane_path(runtime)
@@ -142,19 +144,19 @@ def timers_of(runtime: "Runtime", project: Project, known: Schedules) -> list[Ti
     ]
 
 
-def vyane_path(runtime: "Runtime") -> str:
+def vyane_path(runtime: Runtime) -> str:
     """The `vyane` of this installation, by a path that needs no PATH."""
     return os.path.join(os.path.dirname(runtime.layout.guard), "vyane")
 
 
-def set_rule(runtime: "Runtime", project: Project, name: str, rule: str) -> Schedules:
+def set_rule(runtime: Runtime, project: Project, name: str, rule: str) -> Schedules:
     """Another time for one schedule. Its timer is made anew by the next install."""
     check_schedule(name)
     parse_rrule(rule)
     return _change(runtime, project, lambda known: known.with_rules({name: rule}))
 
 
-def set_status(runtime: "Runtime", project: str, status: Status) -> bool:
+def set_status(runtime: Runtime, project: str, status: Status) -> bool:
     """Pause or resume A and B together; True when that changed anything. One rename, or nothing."""
     with runtime.held((Kind.SCHEDULES, "")):
         known = schedules.load(runtime.layout, project)
@@ -164,7 +166,7 @@ def set_status(runtime: "Runtime", project: str, status: Status) -> bool:
     return changed != known
 
 
-def paused(runtime: "Runtime", names: "Iterable[str]") -> list[str]:
+def paused(runtime: Runtime, names: Iterable[str]) -> list[str]:
     """Those of these projects whose rounds are paused: what changes there waits for a resume."""
     found = []
     for name in dict.fromkeys(names):
@@ -177,7 +179,7 @@ def paused(runtime: "Runtime", names: "Iterable[str]") -> list[str]:
 
 
 def _change(
-    runtime: "Runtime", project: Project, change: "Callable[[Schedules], Schedules]"
+    runtime: Runtime, project: Project, change: Callable[[Schedules], Schedules]
 ) -> Schedules:
     with runtime.held((Kind.SCHEDULES, "")):
         known = change(schedules.load(runtime.layout, project.name))
@@ -185,7 +187,7 @@ def _change(
     return known
 
 
-def describe(runtime: "Runtime", project: Project) -> list[ScheduleReport]:
+def describe(runtime: Runtime, project: Project) -> list[ScheduleReport]:
     """Return the schedules of a project with their next times."""
     known = schedules.load(runtime.layout, project.name)
     now_s = runtime.clock().at
@@ -206,7 +208,7 @@ def describe(runtime: "Runtime", project: Project) -> list[ScheduleReport]:
     return found
 
 
-def describe_all(runtime: "Runtime") -> list[ScheduleReport]:
+def describe_all(runtime: Runtime) -> list[ScheduleReport]:
     """Return the schedules of every project."""
     return [
         one for project in projects.listing(runtime.layout) for one in describe(runtime, project)

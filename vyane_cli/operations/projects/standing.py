@@ -1,5 +1,7 @@
 """Standing: how each project stands, and what its next round would do. Changes nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,12 +73,12 @@ class ProjectStanding:
     """The last round that held the domain, as the journal of rounds has it."""
 
 
-def list_standings(runtime: "Runtime") -> list[ProjectStanding]:
+def list_standings(runtime: Runtime) -> list[ProjectStanding]:
     """Return every project; what cannot be read of one stands in its `readings`."""
     return [standing(runtime, project) for project in projects.listing(runtime.layout)]
 
 
-def standing(runtime: "Runtime", project: Project) -> ProjectStanding:
+def standing(runtime: Runtime, project: Project) -> ProjectStanding:
     """Return how one project stands."""
     plans, paused, problem = _schedules(runtime, project)
     environ = runtime.environ
@@ -123,7 +125,7 @@ def standing(runtime: "Runtime", project: Project) -> ProjectStanding:
     )
 
 
-def _alert(runtime: "Runtime", project: Project, made: Round) -> str:
+def _alert(runtime: Runtime, project: Project, made: Round) -> str:
     """That nobody works, that something is left to do, and that no round comes for it soon."""
     if made.verdict.cell not in (Cell.A, Cell.B):
         return ""
@@ -134,9 +136,7 @@ def _alert(runtime: "Runtime", project: Project, made: Round) -> str:
     return f"{NEEDS[NeedKind.ALONE].text}: `{way}`" if way else ""
 
 
-def _schedules(
-    runtime: "Runtime", project: Project
-) -> tuple[tuple[ScheduleReport, ...], bool, str]:
+def _schedules(runtime: Runtime, project: Project) -> tuple[tuple[ScheduleReport, ...], bool, str]:
     try:
         found = tuple(describe(runtime, project))
     except CorruptStateError as error:

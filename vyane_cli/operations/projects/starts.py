@@ -4,6 +4,8 @@ Nothing is kept for it: the claims that were freed say how often, the workers' r
 and the person's resolved entries that somebody has looked.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.attention import NeedKind, call_of, key_of
 from vyane_cli.core.books import Books
 from vyane_cli.core.projects import Project
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
     from vyane_cli.runtime import Runtime
 
 
-def why_not_again(runtime: "Runtime", project: Project, task: Task) -> Refusal | None:
+def why_not_again(runtime: Runtime, project: Project, task: Task) -> Refusal | None:
     """Why a task is not started again by itself, after the starts that came to nothing."""
     return ask_again(starts_of(runtime, project, task), int(runtime.config["wake.attempts"]))
 
 
-def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, ...]:
+def starts_of(runtime: Runtime, project: Project, task: Task) -> tuple[Start, ...]:
     """The starts of a task since it last became pending that came to nothing, oldest first."""
     found = [
         claim
@@ -45,7 +47,7 @@ def starts_of(runtime: "Runtime", project: Project, task: Task) -> tuple[Start, 
     )
 
 
-def end_of(runtime: "Runtime", worker: Worker | None) -> End:
+def end_of(runtime: Runtime, worker: Worker | None) -> End:
     """What is known of the end of a worker that a task was started with."""
     if worker is None:
         return End(False)
@@ -67,7 +69,7 @@ def end_of(runtime: "Runtime", worker: Worker | None) -> End:
 
 
 def stuck_tasks(
-    runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]"
+    runtime: Runtime, project: Project, books: Books, held: frozenset[str]
 ) -> dict[str, Refusal]:
     """The tasks that are not started again by itself, each with why. Changes nothing."""
     assert books.ledger is not None
@@ -81,7 +83,7 @@ def stuck_tasks(
 
 
 def call_for_stuck(
-    runtime: "Runtime", project: Project, books: Books, held: "frozenset[str]"
+    runtime: Runtime, project: Project, books: Books, held: frozenset[str]
 ) -> list[str]:
     """Call the person once for each task that is not started again by itself; the tasks."""
     assert books.ledger is not None

@@ -4,6 +4,8 @@ Each kind is made anew as a whole: a crash leaves some entries of a project, and
 or remove puts that right. Other people's entries are not touched.
 """
 
+from __future__ import annotations
+
 import os
 import plistlib
 import shutil
@@ -44,7 +46,7 @@ class Entry(NamedTuple):
     text: str
 
 
-def choose(runtime: "Runtime", given: str, *, must: bool = True) -> With:
+def choose(runtime: Runtime, given: str, *, must: bool = True) -> With:
     """The kind that was asked for, else the first that this system has and that answers.
 
     With none: NotFoundError, or what it would usually be unless one `must` be there.
@@ -70,7 +72,7 @@ def choose(runtime: "Runtime", given: str, *, must: bool = True) -> With:
     )
 
 
-def _answers(runtime: "Runtime", kind: With) -> bool:
+def _answers(runtime: Runtime, kind: With) -> bool:
     """Whether it takes timers of this user: a systemd without a bus of theirs does not."""
     try:
         if kind is With.CRON:
@@ -82,7 +84,7 @@ def _answers(runtime: "Runtime", kind: With) -> bool:
     return True
 
 
-def entries(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> list[Entry]:
+def entries(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> list[Entry]:
     """What an install writes."""
     match kind:
         case With.CRON:
@@ -100,7 +102,7 @@ def entries(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> list[Ent
             ]
 
 
-def make(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
+def make(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
     """Make the timers; those of the same names are replaced."""
     found = entries(runtime, kind, timers)
     if kind is With.CRON:
@@ -122,7 +124,7 @@ def make(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
         _run(runtime, ["launchctl", "bootstrap", domain, one.place])
 
 
-def unmake(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
+def unmake(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
     """Remove the timers; those that are not there are no error."""
     match kind:
         case With.CRON:
@@ -142,7 +144,7 @@ def unmake(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
                 files.remove(agent_path(runtime, timer))
 
 
-def unmake_what_can_be(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> None:
+def unmake_what_can_be(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
     """After a failure: what is left is named by `doctor`, and the next install replaces it."""
     try:
         unmake(runtime, kind, timers)
@@ -150,7 +152,7 @@ def unmake_what_can_be(runtime: "Runtime", kind: With, timers: Sequence[Timer]) 
         return
 
 
-def missing(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> list[str]:
+def missing(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> list[str]:
     """The entries that are not there as an install would write them, or do not fire, by place."""
     found = entries(runtime, kind, timers)
     if kind is With.CRON:
@@ -164,7 +166,7 @@ def missing(runtime: "Runtime", kind: With, timers: Sequence[Timer]) -> list[str
     return gone
 
 
-def _question(runtime: "Runtime", kind: With, timer: Timer) -> tuple[list[str], str]:
+def _question(runtime: Runtime, kind: With, timer: Timer) -> tuple[list[str], str]:
     """What says with status 0 that a timer fires, and the file of the timer."""
     if kind is With.SYSTEMD:
         name = f"{unit_name(timer)}.timer"
@@ -173,14 +175,14 @@ def _question(runtime: "Runtime", kind: With, timer: Timer) -> tuple[list[str], 
     return ["launchctl", "print", domain], agent_path(runtime, timer)
 
 
-def unit_path(runtime: "Runtime", name: str) -> str:
+def unit_path(runtime: Runtime, name: str) -> str:
     """A unit of the user's."""
     environ = runtime.environ
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(_home(environ), ".config")
     return os.path.join(config, "systemd", "user", name)
 
 
-def agent_path(runtime: "Runtime", timer: Timer) -> str:
+def agent_path(runtime: Runtime, timer: Timer) -> str:
     """A property list of the user's."""
     folder = os.path.join(_home(runtime.environ), "Library", "LaunchAgents")
     return os.path.join(folder, f"{label_of(timer)}.plist")
@@ -200,7 +202,7 @@ def _text(path: str) -> str | None:
         return None
 
 
-def read_crontab(runtime: "Runtime") -> str:
+def read_crontab(runtime: Runtime) -> str:
     """The user's crontab; empty when there is none."""
     ran = _run(runtime, ["crontab", "-l"], must=False)
     if ran.returncode and b"no crontab" not in ran.stderr.lower():
@@ -208,14 +210,14 @@ def read_crontab(runtime: "Runtime") -> str:
     return ran.stdout.decode("utf-8", "surrogateescape") if not ran.returncode else ""
 
 
-def _write_crontab(runtime: "Runtime", before: str, text: str) -> None:
+def _write_crontab(runtime: Runtime, before: str, text: str) -> None:
     if text != before:
         _run(runtime, ["crontab", "-"], stdin=text.encode("utf-8", "surrogateescape"))
 
 
 def _run(
-    runtime: "Runtime", command: Sequence[str], *, stdin: bytes = b"", must: bool = True
-) -> "subprocess.CompletedProcess[bytes]":
+    runtime: Runtime, command: Sequence[str], *, stdin: bytes = b"", must: bool = True
+) -> subprocess.CompletedProcess[bytes]:
     environ = {**runtime.environ, "LC_ALL": "C"}  # what it says is compared
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
@@ -236,7 +238,7 @@ def _run(
     return ran
 
 
-def _failed(command: Sequence[str], ran: "subprocess.CompletedProcess[bytes]") -> RefusedError:
+def _failed(command: Sequence[str], ran: subprocess.CompletedProcess[bytes]) -> RefusedError:
     said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
     words = " ".join(command[:2])
     return RefusedError(

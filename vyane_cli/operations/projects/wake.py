@@ -4,6 +4,8 @@ A round never edits the ledger and never advances the queue of notices. What a k
 earlier step done and a later one not: each step done twice changes nothing.
 """
 
+from __future__ import annotations
+
 import os
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -98,7 +100,7 @@ class RoundReport:
     action: Action
     readings: tuple[Reading, ...]
     dry_run: bool
-    maintenance: "dict[str, Any] | None"
+    maintenance: dict[str, Any] | None
     done: Done | None
     would: str | None
     error: RoundFailure | None
@@ -113,8 +115,8 @@ class Round(NamedTuple):
     verdict: Verdict
     seen: Seen
     dry_run: bool = False
-    maintenance: "dict[str, Any] | None" = None
-    done: "Done | None" = None
+    maintenance: dict[str, Any] | None = None
+    done: Done | None = None
     would: str = ""
     """Of a dry run that would start a worker: its task, or what happens when none can start."""
     error: VyaneError | None = None
@@ -141,7 +143,7 @@ class Round(NamedTuple):
         )
 
 
-def wake(runtime: "Runtime", project: Project, schedule: str, *, dry_run: bool) -> Round:
+def wake(runtime: Runtime, project: Project, schedule: str, *, dry_run: bool) -> Round:
     """One round of a project. A dry run reads and decides, and changes nothing.
 
     `schedule`: A or B, or empty for a round by hand, which no pause stops.
@@ -188,7 +190,7 @@ def _is_locked(path: str) -> bool:
     return False
 
 
-def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
+def _alone(runtime: Runtime, project: Project, made: Round) -> Round:
     """The round of the one that holds the domain."""
     _complete_environment(runtime, project)
     if not made.dry_run:
@@ -217,7 +219,7 @@ def _alone(runtime: "Runtime", project: Project, made: Round) -> Round:
     return made
 
 
-def _complete_environment(runtime: "Runtime", project: Project) -> None:
+def _complete_environment(runtime: Runtime, project: Project) -> None:
     """A timer gives next to no environment: what the installing shell had is on record."""
     try:
         installed = schedules.load(runtime.layout, project.name).installed
@@ -227,7 +229,7 @@ def _complete_environment(runtime: "Runtime", project: Project) -> None:
     runtime.environ = completed(runtime.environ, kept, os.path.dirname(vyane_path(runtime)))
 
 
-def _act(runtime: "Runtime", project: Project, made: Round) -> Done:
+def _act(runtime: Runtime, project: Project, made: Round) -> Done:
     """The action of the cell. One dispatch at most; E never pauses."""
     seen = made.seen
     if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
@@ -261,7 +263,7 @@ def _act(runtime: "Runtime", project: Project, made: Round) -> Done:
 _PAUSED = Status.PAUSED
 
 
-def _call_about(runtime: "Runtime", project: Project, error: VyaneError) -> None:
+def _call_about(runtime: Runtime, project: Project, error: VyaneError) -> None:
     """What no round can do: the person is called once for each cause."""
     call = call_of(
         NeedKind.ROUND,
@@ -277,7 +279,7 @@ def _call_about(runtime: "Runtime", project: Project, error: VyaneError) -> None
         return  # the exit code says it
 
 
-def _end_calls(runtime: "Runtime", project: Project, made: Round) -> None:
+def _end_calls(runtime: Runtime, project: Project, made: Round) -> None:
     """End the entries of the project that this round shows to be without a cause."""
     started = isinstance(made.done, Dispatched) and bool(made.done.called)
     waiting = made.verdict.cell is Cell.A and started
@@ -288,7 +290,7 @@ def _end_calls(runtime: "Runtime", project: Project, made: Round) -> None:
         return  # the next round does it
 
 
-def _note(runtime: "Runtime", project: Project, made: Round) -> None:
+def _note(runtime: Runtime, project: Project, made: Round) -> None:
     """One line a round, for whoever asks what rounds did. It decides nothing: not flushed."""
     clock = runtime.clock()
     record = {
@@ -313,7 +315,7 @@ def _note(runtime: "Runtime", project: Project, made: Round) -> None:
         return
 
 
-def last_round(runtime: "Runtime", project: str) -> dict[str, Any] | None:
+def last_round(runtime: Runtime, project: str) -> dict[str, Any] | None:
     """What the last round that held the domain did."""
     last = journal.read_last(runtime.layout.rounds(project))
     return dict(last.record) if last is not None and last.record is not None else None

@@ -1,5 +1,7 @@
 """The completion script of a shell, as it was shipped."""
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.store.templates import data_folder

@@ -1,5 +1,7 @@
 """Init: the state folder and a config.toml in which every key stands with its default."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import dataclass
 
@@ -23,7 +25,7 @@ class Initialised:
     config: str
 
 
-def initialise(runtime: "Runtime") -> Initialised:
+def initialise(runtime: Runtime) -> Initialised:
     """Make what is missing. A crash leaves some of it; the next run makes the rest."""
     layout = runtime.layout
     created = not os.path.isdir(layout.root)

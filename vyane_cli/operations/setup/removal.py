@@ -3,6 +3,8 @@
 A crash between leaves a state folder that nothing calls; the same command finishes it.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import time
@@ -36,7 +38,7 @@ class Uninstalled:
 
 
 def remove_all(
-    runtime: "Runtime", host: hooks.HostSettings, folder: str, *, purge: bool
+    runtime: Runtime, host: hooks.HostSettings, folder: str, *, purge: bool
 ) -> Uninstalled:
     """Take vyane out of every settings file; with `purge` remove its state."""
     root = runtime.layout.root
@@ -61,7 +63,7 @@ def remove_all(
     return Uninstalled(settings=tuple(changed), timers=tuple(unscheduled), home=root, purged=purged)
 
 
-def remove_timers(runtime: "Runtime") -> list[str]:
+def remove_timers(runtime: Runtime) -> list[str]:
     """Take the timers of every project away; the projects that had some.
 
     One that cannot be told is left: its rounds find no vyane, and do nothing.

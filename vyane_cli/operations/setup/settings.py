@@ -1,5 +1,7 @@
 """Settings: list, get, and set one without disturbing the rest of config.toml."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +29,7 @@ class SettingReport:
     doc: str
 
 
-def list_settings(runtime: "Runtime") -> list[SettingReport]:
+def list_settings(runtime: Runtime) -> list[SettingReport]:
     """Return every key."""
     return [
         SettingReport(
@@ -40,7 +42,7 @@ def list_settings(runtime: "Runtime") -> list[SettingReport]:
     ]
 
 
-def _value(runtime: "Runtime", key: str) -> Any:
+def _value(runtime: Runtime, key: str) -> Any:
     """The value in force, of a channel's key too."""
     if not key.startswith("channels."):
         return runtime.config[key]
@@ -54,12 +56,12 @@ def masked(addresses: list[str]) -> list[str]:
     return [address.partition(":")[0] + "://…" for address in addresses]
 
 
-def get_setting(runtime: "Runtime", key: str) -> Any:
+def get_setting(runtime: Runtime, key: str) -> Any:
     """The value in force."""
     return _value(runtime, check_key(key, runtime.channel_keys))
 
 
-def set_setting(runtime: "Runtime", key: str, text: str) -> Any:
+def set_setting(runtime: Runtime, key: str, text: str) -> Any:
     """Set one key, durably. An agent may not: exit 5."""
     value = parse_value(key, text, runtime.channel_keys)
     require_person(runtime, whoami(runtime), "change settings")

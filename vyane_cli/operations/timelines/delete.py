@@ -4,6 +4,8 @@ Commit point: the rename to `timelines/.trash-…`. A crash after it leaves the 
 delete or `gc` sweeps; the timeline is gone for every reader from the rename on.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ class DeletedTimeline:
 
 
 def delete_timeline(
-    runtime: "Runtime", who: str, *, yes: bool, missing_ok: bool = False
+    runtime: Runtime, who: str, *, yes: bool, missing_ok: bool = False
 ) -> DeletedTimeline:
     """Remove a timeline. ConflictError (`turn_open`) while a turn of a live process is open."""
     found = find_timeline(runtime, who)

@@ -1,5 +1,7 @@
 """Timeline export: the whole of a timeline in another form, piece by piece. Changes no state."""
 
+from __future__ import annotations
+
 import errno
 import json
 import os
@@ -37,7 +39,7 @@ class WrittenExport:
     bytes: int
 
 
-def export_timeline(runtime: "Runtime", who: str, form: str, tell: "Tell") -> Iterator[str]:
+def export_timeline(runtime: Runtime, who: str, form: str, tell: Tell) -> Iterator[str]:
     """The text, in pieces. `tell` puts a chapter of the story in Markdown."""
     if form not in FORMATS:
         expected = "one of " + ", ".join(FORMATS)
@@ -50,7 +52,7 @@ def export_timeline(runtime: "Runtime", who: str, form: str, tell: "Tell") -> It
     return _markdown(found, records, tell) if form == "md" else _otlp(found, records)
 
 
-def _markdown(found: Found, records: Iterable[Mapping[str, Any]], tell: "Tell") -> Iterator[str]:
+def _markdown(found: Found, records: Iterable[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
     yield f"# {found.name} ({found.session})\n"
     for chapter in tell_turns(records):
         yield "\n"

@@ -1,5 +1,7 @@
 """Which timeline a person or program means: by worker, by logical session, or one's own."""
 
+from __future__ import annotations
+
 import os
 from typing import NamedTuple
 
@@ -31,7 +33,7 @@ class Found(NamedTuple):
         return self.worker.name if self.worker is not None else self.session
 
 
-def find_timeline(runtime: "Runtime", who: str) -> Found:
+def find_timeline(runtime: Runtime, who: str) -> Found:
     """By worker name, worker id or its beginning, vs-id, or host session id; empty: one's own.
 
     The timeline itself need not exist yet. NotFoundError names the nearest workers.
@@ -67,7 +69,7 @@ def find_timeline(runtime: "Runtime", who: str) -> Found:
     return _found(runtime, worker.logical_session_id, worker)
 
 
-def _found(runtime: "Runtime", session: str, worker: Worker | None) -> Found:
+def _found(runtime: Runtime, session: str, worker: Worker | None) -> Found:
     layout = runtime.layout
     host = registry.current_session(layout, worker.id) if worker is not None else None
     return Found(session, layout.timeline(session), worker, host)

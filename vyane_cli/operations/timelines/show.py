@@ -1,5 +1,7 @@
 """Timeline show: the last turns of a session as a story. Changes nothing."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from vyane_cli.core.story import Chapter, tell_turns
@@ -26,7 +28,7 @@ class TimelineStory:
     story: tuple[Chapter, ...]
 
 
-def show_timeline(runtime: "Runtime", who: str, last: int = 10) -> TimelineStory:
+def show_timeline(runtime: Runtime, who: str, last: int = 10) -> TimelineStory:
     """The last turns, newest last, with the facts between them; `earlier` turns are left out."""
     found = find_timeline(runtime, who)
     reader = Reader(found.path, found.session)

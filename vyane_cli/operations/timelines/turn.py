@@ -5,6 +5,8 @@ next one that is). A crash before it leaves nothing; a turn whose process has di
 session's next call, once, as interrupted/runtime_restart.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +52,7 @@ class StartedTurn:
 
 
 def start_turn(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: str,
     *,
     trigger: str = Trigger.PRODUCER,
@@ -127,7 +129,7 @@ def _process(found: Found, pid: int) -> Process | None:
 
 
 def _over(
-    runtime: "Runtime", found: Found, opened: OpenTurn, session: str, abandon: bool
+    runtime: Runtime, found: Found, opened: OpenTurn, session: str, abandon: bool
 ) -> tuple[str, bool]:
     """(why the open turn is over, empty while it is not; whether it is another session's)."""
     elsewhere = opened.session != session
@@ -161,7 +163,7 @@ def _refuse_open(head: TimelineHead, elsewhere: bool) -> NoReturn:
 
 
 def emit_event(
-    runtime: "Runtime",
+    runtime: Runtime,
     token: str,
     kind: str,
     payload: Mapping[str, Any],
@@ -205,7 +207,7 @@ def emit_event(
 
 
 def finish_turn(
-    runtime: "Runtime",
+    runtime: Runtime,
     token: str,
     outcome: str,
     code: str = "",
@@ -245,7 +247,7 @@ def finish_turn(
 class _Turn:
     """A token's timeline, opened under its lock: the turn is open, or `seq` is its terminal."""
 
-    def __init__(self, runtime: "Runtime", token: Token) -> None:
+    def __init__(self, runtime: Runtime, token: Token) -> None:
         self.runtime, self.token = runtime, token
         self.path = runtime.layout.timeline(token.session)
         if not os.path.exists(self.path):
@@ -255,7 +257,7 @@ class _Turn:
         self.origin: Mapping[str, str] = {}
         self.seq = 0
 
-    def __enter__(self) -> "_Turn":
+    def __enter__(self) -> _Turn:
         self.lock.__enter__()
         try:
             root, token = self.runtime.layout.root, self.token
@@ -321,7 +323,7 @@ def _terminal(path: str, token: Token) -> int:
     raise unknown_turn(token)
 
 
-def _event(runtime: "Runtime", session: str, seq: int) -> TimelineEvent:
+def _event(runtime: Runtime, session: str, seq: int) -> TimelineEvent:
     seen = reading.event_at(runtime.layout.timeline(session), seq)
     assert seen is not None, "it was just appended"
     return event_of(seen, session)
@@ -333,7 +335,7 @@ def _origin(found: Found) -> Mapping[str, str]:
     return {**origin, "native_session": host.id} if host is not None else origin
 
 
-def _beat(runtime: "Runtime", session: str) -> None:
+def _beat(runtime: Runtime, session: str) -> None:
     """The heartbeat is derived from accepted events; it is not worth an error."""
     try:
         files.touch(runtime.layout.beat(session))

@@ -1,5 +1,7 @@
 """Timeline verify: check every line of a timeline. Changes nothing, takes no lock."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +36,7 @@ class VerifiedTimeline:
 
 
 def verify_timeline(
-    runtime: "Runtime", who: str, progress: Callable[[int, int], object] | None = None
+    runtime: Runtime, who: str, progress: Callable[[int, int], object] | None = None
 ) -> VerifiedTimeline:
     """What a whole check found; CorruptStateError with file, line and reason at the first damage.
 

@@ -4,6 +4,8 @@ A consumer's own cursor is the one exception: it is stored after its events were
 flushed, so that a crash shows some of them again and passes over none.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
@@ -138,13 +140,13 @@ def check_watch(
 
 
 def watch(
-    runtime: "Runtime",
+    runtime: Runtime,
     who: str,
     wanted: Watch,
     *,
     out: int | None = None,
     timeout_s: float | None = None,
-    pause: "Callable[[Changes], bool] | None" = None,
+    pause: Callable[[Changes], bool] | None = None,
 ) -> Iterator[TimelineEvent | CaughtUp]:
     """The events as they are shown, and the caught-up mark.
 
@@ -181,7 +183,7 @@ def watch(
 class _Place:
     """Where a watch stands: the reader, and for a consumer the cursor that is stored."""
 
-    def __init__(self, runtime: "Runtime", found: Found, reader: Reader, wanted: Watch) -> None:
+    def __init__(self, runtime: Runtime, found: Found, reader: Reader, wanted: Watch) -> None:
         self.runtime, self.found, self.reader, self.wanted = runtime, found, reader, wanted
         self.stored = 0
         if wanted.after is not None:

@@ -5,6 +5,8 @@ hands nothing over: the same plan lets claims of dead processes lapse, closes a 
 applies each message's time to live. So it is for a session that lives and let a start pass.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from typing import NamedTuple
@@ -39,7 +41,7 @@ class Box(NamedTuple):
     logical_session: str = ""
 
 
-def all_boxes(runtime: "Runtime") -> list[Box]:
+def all_boxes(runtime: Runtime) -> list[Box]:
     """Every inbox there is, in name order."""
     folder = runtime.layout("messages", "inbox")
     found = []
@@ -96,7 +98,7 @@ def expire(sweep: Sweep) -> int:
     return count
 
 
-def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: "Host") -> int:
+def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: Host) -> int:
     """The inboxes of a session that is over, by the tick it does not make any more."""
     runtime = sweep.runtime
     desk = Desk(runtime, session, quiet_call(session.id), host, runtime.deadline())
@@ -127,7 +129,7 @@ def _expire_box(sweep: Sweep, box: Box) -> int:
     return len(plan.expired)
 
 
-def _plan(runtime: "Runtime", mailbox: Mailbox) -> TickPlan:
+def _plan(runtime: Runtime, mailbox: Mailbox) -> TickPlan:
     snapshot = Snapshot(
         "",
         "",

@@ -4,6 +4,8 @@ Archive before cut, always. Each step may be repeated: a crash between two of th
 for the next run, never a gap. An inbox that is locked or damaged holds up no other.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -49,11 +51,11 @@ TEMPORARY_S = 3_600.0
 
 
 def collect(
-    runtime: "Runtime",
+    runtime: Runtime,
     *,
     grace_s: float = GRACE_S,
     dry_run: bool = False,
-    steps: "Sequence[UpkeepStep] | None" = None,
+    steps: Sequence[UpkeepStep] | None = None,
 ) -> tuple[dict[str, Any], int]:
     """One run: its counts, and the exit code of the first thing that had to be left (else 0).
 

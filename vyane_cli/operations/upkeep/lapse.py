@@ -1,5 +1,7 @@
 """Lapse: whose message was not answered in its time waits no longer."""
 
+from __future__ import annotations
+
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.messages import Kind, Status
 from vyane_cli.core.workers import Worker

@@ -4,6 +4,8 @@ Nothing names these files: the registry is the commit point. They go when they a
 under the registry's lock, which whoever is about to name one holds.
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import re

@@ -3,6 +3,8 @@
 The person is told first, then the registry says INTERRUPTED: a kill in between tells nobody twice.
 """
 
+from __future__ import annotations
+
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.cancels import mark_orphan, mark_reunited, orphans, reunited
 from vyane_cli.core.workers import Worker

@@ -5,6 +5,8 @@ crash in between leaves text; the same command goes on where it stopped, also wh
 gone by then.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +37,7 @@ class PurgedTimeline:
     purged: int
 
 
-def delete_and_purge(runtime: "Runtime", who: str, *, yes: bool) -> PurgedTimeline:
+def delete_and_purge(runtime: Runtime, who: str, *, yes: bool) -> PurgedTimeline:
     """Delete a timeline, and take the text out of every settled message to its session.
 
     Ids, times and steps of the messages stay. What still waits for the session keeps its text, and
@@ -48,7 +50,7 @@ def delete_and_purge(runtime: "Runtime", who: str, *, yes: bool) -> PurgedTimeli
     return PurgedTimeline(timeline=done, purged=purged)
 
 
-def purge_messages(runtime: "Runtime", worker: str, logical: str) -> int:
+def purge_messages(runtime: Runtime, worker: str, logical: str) -> int:
     """Empty the archived messages to this worker and session, and their copies; how many."""
     layout = runtime.layout
     own = boxes_of(runtime, worker, logical) if worker else [layout.session_inbox(logical)]
@@ -76,7 +78,7 @@ def purge_messages(runtime: "Runtime", worker: str, logical: str) -> int:
     return len(ids)
 
 
-def _files(runtime: "Runtime") -> list[tuple[Kind, str, str]]:
+def _files(runtime: Runtime) -> list[tuple[Kind, str, str]]:
     """Where text of settled messages lies: the archives, and the copies that senders have."""
     layout = runtime.layout
     found = [

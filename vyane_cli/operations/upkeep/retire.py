@@ -4,6 +4,8 @@ Timelines stay: they are the history. What a crash leaves behind after a worker 
 is files that nothing names.
 """
 
+from __future__ import annotations
+
 import os
 
 from vyane_cli.core.sessions import HostSession

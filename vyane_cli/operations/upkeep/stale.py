@@ -5,6 +5,8 @@ time for a sign: a clock that was set ahead, or a machine that slept, calls nobo
 signalled and no mail is held back: a mark is an observation.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from vyane_cli.core.attention import NeedKind, call_of
@@ -36,7 +38,7 @@ class Staleness(NamedTuple):
     """Marked, and there was a sign since, or the session is over."""
 
 
-def mark_stale(runtime: "Runtime", clock: "Clock") -> Staleness:
+def mark_stale(runtime: Runtime, clock: Clock) -> Staleness:
     """Mark workers that are stale, and take the mark from those that are not any more.
 
     For a round's maintenance and for `gc`. Repeated it changes nothing.
@@ -54,7 +56,7 @@ def mark_stale(runtime: "Runtime", clock: "Clock") -> Staleness:
     return _sorted(moved)
 
 
-def find_stale(runtime: "Runtime", clock: "Clock") -> Staleness:
+def find_stale(runtime: Runtime, clock: Clock) -> Staleness:
     """What `mark_stale` would do. Nothing is changed, no lock is taken."""
     return _sorted(_moves(runtime, clock))
 
@@ -65,7 +67,7 @@ def _sorted(moved: list[tuple[Worker, Worker]]) -> Staleness:
     return Staleness(tuple(stale), tuple(back))
 
 
-def stale_after_s(runtime: "Runtime") -> float:
+def stale_after_s(runtime: Runtime) -> float:
     """The threshold: VYANE_WORKER_HEARTBEAT_TIMEOUT, else `workers.stale_after_s`, in seconds."""
     given = runtime.environ.get(VARIABLE, "")
     if not given:
@@ -79,7 +81,7 @@ def stale_after_s(runtime: "Runtime") -> float:
     return seconds
 
 
-def may_be_passed(runtime: "Runtime", worker: Worker) -> bool:
+def may_be_passed(runtime: Runtime, worker: Worker) -> bool:
     """Whether a worker at work was silent for so long that the project goes on without it.
 
     False for one that is marked by this very round, however late its clock says that it is.
@@ -87,12 +89,12 @@ def may_be_passed(runtime: "Runtime", worker: Worker) -> bool:
     return worker.status is WorkerStatus.STALE and was_silent(runtime, worker)
 
 
-def was_silent(runtime: "Runtime", worker: Worker) -> bool:
+def was_silent(runtime: Runtime, worker: Worker) -> bool:
     """Whether a worker, whatever its status, was found silent and has been so for long since."""
     return is_given_up(worker, runtime.clock(), stale_after_s(runtime))
 
 
-def _moves(runtime: "Runtime", clock: "Clock") -> list[tuple[Worker, Worker]]:
+def _moves(runtime: Runtime, clock: Clock) -> list[tuple[Worker, Worker]]:
     """The workers whose record has to change, as it is and as it shall be."""
     after_s = stale_after_s(runtime)
     moved = []
@@ -106,7 +108,7 @@ def _moves(runtime: "Runtime", clock: "Clock") -> list[tuple[Worker, Worker]]:
     return moved
 
 
-def _move(runtime: "Runtime", worker: Worker, clock: "Clock", after_s: float) -> Worker | None:
+def _move(runtime: Runtime, worker: Worker, clock: Clock, after_s: float) -> Worker | None:
     now_s = clock.at
     seen = look(runtime, worker)
     sign_s = last_sign(runtime, worker, seen)
@@ -136,7 +138,7 @@ def _move(runtime: "Runtime", worker: Worker, clock: "Clock", after_s: float) ->
 
 
 def _watch(
-    worker: Worker, seen: Look, sign_s: float, clock: "Clock", after_s: float
+    worker: Worker, seen: Look, sign_s: float, clock: Clock, after_s: float
 ) -> Worker | None:
     """Since when one is silent of which nothing can be told, and which may not become STALE."""
     unsure = seen.liveness is Liveness.UNKNOWN or bool(seen.damaged)
@@ -148,7 +150,7 @@ def _watch(
     return unmark(worker, worker.status)
 
 
-def _boxes(runtime: "Runtime", worker: Worker) -> list[Mailbox]:
+def _boxes(runtime: Runtime, worker: Worker) -> list[Mailbox]:
     paths = boxes_of(runtime, worker.id, worker.logical_session_id)
     return [inbox.read(path).mailbox for path in paths]
 
@@ -158,7 +160,7 @@ def _expects(boxes: list[Mailbox]) -> bool:
     return any(entry.waiting and entry.message.startable for box in boxes for entry in box.entries)
 
 
-def _call_for_silent(runtime: "Runtime", clock: "Clock") -> None:
+def _call_for_silent(runtime: Runtime, clock: Clock) -> None:
     """Call the person, once for each mark, when somebody waits for one that stays silent."""
     for worker in registry.Registry(runtime.layout).listing():
         if worker.status is not WorkerStatus.STALE or not is_given_up(worker, clock, TOLD_AFTER_S):
@@ -172,13 +174,13 @@ def _call_for_silent(runtime: "Runtime", clock: "Clock") -> None:
             continue  # `doctor` names it
 
 
-def _is_missed(runtime: "Runtime", worker: Worker) -> bool:
+def _is_missed(runtime: Runtime, worker: Worker) -> bool:
     """Whether somebody waits for it: one that only lies idle is worth no call."""
     busy = look(runtime, worker).liveness is Liveness.BUSY
     return busy or bool(worker.dispatch_id) or _expects(_boxes(runtime, worker))
 
 
-def _tell(runtime: "Runtime", worker: Worker, clock: "Clock") -> None:
+def _tell(runtime: Runtime, worker: Worker, clock: Clock) -> None:
     call = call_of(
         NeedKind.STALE,
         who=worker.name,

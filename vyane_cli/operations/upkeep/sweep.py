@@ -1,5 +1,7 @@
 """Sweep: one run of `gc`, as its steps see it: the time, what counts as over, what was left."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ ENDED_S = 3_600.0
 class Sweep:
     """What a run did not do stands in `skipped`; it does the rest."""
 
-    def __init__(self, runtime: "Runtime", *, grace_s: float, dry_run: bool) -> None:
+    def __init__(self, runtime: Runtime, *, grace_s: float, dry_run: bool) -> None:
         self.runtime, self.grace_s, self.dry_run = runtime, grace_s, dry_run
         self.layout, self.now_s = runtime.layout, runtime.clock().at
         self.keep_s = float(runtime.config["gc.keep_ended_days"]) * DAY_S

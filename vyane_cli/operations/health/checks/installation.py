@@ -1,5 +1,7 @@
 """Checks of the installation: the hooks, the guard, and what a shell's profile does to them."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import subprocess

@@ -1,5 +1,7 @@
 """Checks of the machine: who holds a lock, whether the clocks can be trusted."""
 
+from __future__ import annotations
+
 import os
 import time
 from typing import NamedTuple

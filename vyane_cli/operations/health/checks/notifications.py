@@ -1,5 +1,7 @@
 """Checks of notifications: an address without the library, and what could not be sent."""
 
+from __future__ import annotations
+
 from importlib.util import find_spec
 
 from vyane_cli.core.needs import TRIES

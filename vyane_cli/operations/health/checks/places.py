@@ -1,5 +1,7 @@
 """Checks of the places where people follow sessions: channels, bindings, conversations."""
 
+from __future__ import annotations
+
 from vyane_cli.core.bindings import BindingStatus, has_moved, summary_of
 from vyane_cli.core.conversations import Verdict
 from vyane_cli.errors import VyaneError

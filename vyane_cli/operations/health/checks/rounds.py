@@ -1,5 +1,7 @@
 """Checks of rounds: the throttles, the timers, and whether a round runs as a timer runs it."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
@@ -109,7 +111,7 @@ def rounds(subject: Subject) -> Finding:
     return Finding(True, some(cells) or "no project has timers")
 
 
-def _try(command: "tuple[str, ...]") -> "tuple[str, str]":
+def _try(command: tuple[str, ...]) -> tuple[str, str]:
     """What is wrong with a round in the bare environment, and its cell."""
     words = [*command, "--dry-run", "--json"]
     try:

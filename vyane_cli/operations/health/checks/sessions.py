@@ -1,5 +1,7 @@
 """Checks of the sessions: hooks that do not run, workers that died, mail that lies."""
 
+from __future__ import annotations
+
 import json
 import os
 from datetime import datetime

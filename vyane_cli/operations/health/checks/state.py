@@ -1,5 +1,7 @@
 """Checks of the state folder: modes, settings, damage, space, what lies there and waits."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import stat

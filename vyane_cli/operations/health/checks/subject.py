@@ -1,5 +1,7 @@
 """The subject of an examination: the state as it is found, read once for all checks."""
 
+from __future__ import annotations
+
 import os
 from functools import cached_property
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Checks of the settings against each other."""
 
+from __future__ import annotations
+
 from vyane_cli.core.cancels import ORPHANED_S
 from vyane_cli.operations.health.checks.subject import Finding, Subject
 from vyane_cli.operations.upkeep.stale import stale_after_s
