@@ -14,15 +14,14 @@ from typing import Any
 import vyane_cli
 from benchmarks.measure import Command, run
 from vyane_cli.core.mailbox import Head, Op, render_head, render_message
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import (
     HostSession,
     LogicalSession,
     render_logical_session,
     render_session,
 )
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.setup.init import initialise
 from vyane_cli.runtime import Runtime

@@ -16,12 +16,14 @@ from typing import NamedTuple
 
 from benchmarks.bench import Bench
 from benchmarks.report import Goal, Row
-from vyane_cli.core import turns
+from vyane_cli.core import events as turns
+from vyane_cli.core import turns as core_turns
 from vyane_cli.core.calls import Trigger
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.cursors import Cursor, render_cursor
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.ids import render_ulid
-from vyane_cli.core.turns import Clock, TimelineHead, Transition
+from vyane_cli.core.turns import TimelineHead, Transition
 from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.runtime import Runtime, accelerate
 from vyane_cli.store import codec, files, processes, reading, timeline
@@ -46,7 +48,7 @@ def build(path: Path, session: str, events: int) -> None:
             state = Transition(state.head)
             clock = Clock(1_800_000_000_000 + number * 1000, number * 1000)
             fresh = render_ulid(clock.now_ms, number.to_bytes(10, "big"))
-            state = turns.start(
+            state = core_turns.start(
                 state,
                 clock,
                 turn=fresh,
@@ -57,10 +59,10 @@ def build(path: Path, session: str, events: int) -> None:
             )
             for tool in range(TOOLS):
                 used = {"tool": "Bash", "tool_use_id": f"toolu_{number}_{tool}", "outcome": "ok"}
-                state = turns.emit(state, EventKind.TOOL_OBSERVED, used, clock)
+                state = core_turns.emit(state, EventKind.TOOL_OBSERVED, used, clock)
             result = {"digest": "d" * 64, "chars": 400, "excerpt": "x" * 280}
-            state = turns.emit(state, EventKind.RESULT_OBSERVED, result, clock)
-            state = turns.finish(state, clock, turns.Outcome.SUCCESS)
+            state = core_turns.emit(state, EventKind.RESULT_OBSERVED, result, clock)
+            state = core_turns.finish(state, clock, turns.Outcome.SUCCESS)
             left = events - state.events[0].seq + 1
             for event, head in list(zip(state.events, state.heads, strict=True))[:left]:
                 file.write(codec.encode_line(timeline.render_event(event, head, identity, boot)))
@@ -140,7 +142,9 @@ def _append(runtime: Runtime, session: str) -> Append:
         clock = runtime.clock()._replace(now_ms=1_900_000_000_000)
         payload = {"code": "benchmark"}
         opened.commit(
-            turns.emit(Transition(opened.head), EventKind.DIAGNOSTIC, payload, clock, in_turn=False)
+            core_turns.emit(
+                Transition(opened.head), EventKind.DIAGNOSTIC, payload, clock, in_turn=False
+            )
         )
         opened.close()
         took.append((time.perf_counter() - began) * 1000)

@@ -12,33 +12,24 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host, World, machine
-from vyane_cli.core import ledger as changes
+from vyane_cli.core import ledger
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.core.projects import Project
 from vyane_cli.core.tasks import Ledger, Task
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.hosts import generic
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.projects import claims as claiming
+from vyane_cli.operations.children import spawn
+from vyane_cli.operations.projects import claims
 from vyane_cli.operations.projects.task_report import TaskReport, report_task
 from vyane_cli.operations.projects.wake import Round, wake
 from vyane_cli.operations.results import settle_exit
 from vyane_cli.operations.tick import tick
 from vyane_cli.runtime import Runtime
-from vyane_cli.store import (
-    claims,
-    files,
-    journal,
-    launches,
-    ledger,
-    locks,
-    needs,
-    processes,
-    projects,
-    registry,
-)
+from vyane_cli.store import claims as store_claims
+from vyane_cli.store import files, journal, launches, locks, needs, processes, projects, registry
+from vyane_cli.store import ledger as store_ledger
 
 NAME = "p"
 RUNTIME = """
@@ -91,7 +82,7 @@ class Scene:
     # ---------------------------------------------------------------- the ledger
 
     def books(self) -> Any:
-        return ledger.read(self.layout, NAME)
+        return store_ledger.read(self.layout, NAME)
 
     def task(self, task_id: str) -> Task:
         found = self.books().ledger.get(task_id)
@@ -100,17 +91,17 @@ class Scene:
 
     def change(self, make: Callable[[Ledger, Any, float], Ledger]) -> None:
         with self.world.held((locks.Kind.LEDGER, NAME)):
-            before = ledger.stamp(self.layout.tasks(NAME))
-            books = ledger.load(self.layout, NAME)
+            before = store_ledger.stamp(self.layout.tasks(NAME))
+            books = store_ledger.load(self.layout, NAME)
             assert books.ledger is not None
             after = make(books.ledger, books.graph, self.world.clock().at)
-            ledger.save_ledger(self.layout, NAME, after, before)
+            store_ledger.save_ledger(self.layout, NAME, after, before)
 
     def add(self, title: str = "do it", **more: Any) -> str:
         made: list[Task] = []
 
         def one_more(known: Ledger, graph: Any, at: float) -> Ledger:
-            after, task = changes.add(known, Task("", title, **more), at)
+            after, task = ledger.add(known, Task("", title, **more), at)
             made.append(task)
             return after
 
@@ -131,7 +122,7 @@ class Scene:
     def goal(self, change: Callable[[Goal], Goal]) -> None:
         path = self.layout.goal(NAME)
         known = self.books().goal
-        ledger.save_goal(self.layout, NAME, change(known), ledger.stamp(path))
+        store_ledger.save_goal(self.layout, NAME, change(known), store_ledger.stamp(path))
 
     def ask_for(self, *names: str) -> None:
         at = self.world.clock().at
@@ -169,9 +160,9 @@ class Scene:
         tick(self.world, call, generic, lambda reply: None, locks.Deadline(10), rerun=True)
 
     def _task_of(self, worker: str) -> str:
-        for task in claims.listing(self.layout, NAME):
+        for task in store_claims.listing(self.layout, NAME):
             with suppress(CorruptStateError):
-                claim = claims.load(self.layout, NAME, task)
+                claim = store_claims.load(self.layout, NAME, task)
                 if claim is not None and claim.worker == worker:
                     return task
         raise AssertionError(f"no claim names {worker}")
@@ -208,7 +199,7 @@ class Scene:
         needs.resolve(self.layout, [key], "ann", self.world.clock(), locks.Deadline(10))
 
     def held(self) -> frozenset[str]:
-        return claiming.held_tasks(self.world, NAME)
+        return claims.held_tasks(self.world, NAME)
 
     # ---------------------------------------------------------------- the main session
 
@@ -264,7 +255,7 @@ class Scene:
 def make_project(world: Runtime, main: str, folder: str) -> Project:
     """A project with empty books."""
     files.make_directories(world.layout("projects", NAME))
-    ledger.make_files(world.layout, NAME)
+    store_ledger.make_files(world.layout, NAME)
     project = Project(NAME, folder, main, created_at=world.clock().at)
     projects.save(world.layout, project)
     return project
@@ -294,7 +285,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         made = Scene(world, main, table, make_project(world, main.worker, main.cwd))
         made.rung = made.rings()
         monkeypatch.setattr(
-            spawning, "start_launcher", lambda runtime, worker, environment: made.launch(worker)
+            spawn, "start_launcher", lambda runtime, worker, environment: made.launch(worker)
         )
         monkeypatch.setattr("vyane_cli.operations.projects.dispatch.LOOK_S", 0.0)
         yield made

@@ -31,13 +31,12 @@ from typing import Any, NoReturn
 import vyane_cli
 from vyane_cli.__main__ import main
 from vyane_cli.core.calls import Reply
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.plans import TickPlan
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import Worker
 from vyane_cli.hosts import claude_code, generic
 from vyane_cli.operations.demo import simulation
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.register import register_worker
 from vyane_cli.operations.send import Draft, send

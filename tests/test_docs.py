@@ -20,8 +20,8 @@ from vyane_cli.channels import ADAPTERS
 from vyane_cli.commands.send import BODY_KEYS
 from vyane_cli.core import gating
 from vyane_cli.core.claims import ENDS
-from vyane_cli.core.config import CHANNEL_KEYS
-from vyane_cli.core.gating import GATES, MATRIX, Limits
+from vyane_cli.core.config import CHANNEL_KEYS, Limits
+from vyane_cli.core.gating import GATES, MATRIX
 from vyane_cli.core.mailbox import FINAL, NEXT, Op
 from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
 from vyane_cli.core.tasks import TRANSITIONS

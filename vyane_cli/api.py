@@ -31,7 +31,8 @@ from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
 from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
 from vyane_cli.render.machine import plain
-from vyane_cli.runtime import Deadline, Runtime
+from vyane_cli.runtime import Runtime
+from vyane_cli.store.locks import Deadline
 
 TIMEOUT_S = 5.0
 """How long a call waits for locks, unless you say otherwise."""

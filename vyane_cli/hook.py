@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from vyane_cli.core.calls import HookCall, Reply
-    from vyane_cli.runtime import Deadline, Runtime
+    from vyane_cli.runtime import Runtime
+    from vyane_cli.store.locks import Deadline
 
 
 WAKE_STATUS = 42
@@ -72,10 +73,10 @@ def run(options: Options) -> int:
     """The exit status for the host: 0, or that of a wake."""
     if nothing_to_do(options):
         return 0
-    from vyane_cli.hosts import claude_code as host
+    from vyane_cli.hosts import claude_code
     from vyane_cli.runtime import HOOK_BUDGET_S, WATCH_BUDGET_S, Runtime
 
-    runtime = Runtime(options.home, hosts={host.NAME: host})
+    runtime = Runtime(options.home, hosts={claude_code.NAME: claude_code})
     if not os.path.isdir(runtime.layout.root):
         return 0  # never set up, or taken away under live hooks
     if options.protocol != PROTOCOL:
@@ -83,7 +84,7 @@ def run(options: Options) -> int:
         return 0  # `doctor` says so too: `vyane hooks install` writes the guard anew
     deadline = runtime.limit = runtime.deadline(HOOK_BUDGET_S)
     said = not (options.rerun or options.again)
-    call = host.parse(
+    call = claude_code.parse(
         read_stdin(deadline.left_s) if said else b"{}",
         runtime.environ,
         runtime.identify,
@@ -99,7 +100,7 @@ def run(options: Options) -> int:
         runtime.log(f"{options.event or call.name}: {call.problem}")
     if call.rewake:  # it runs beside the session, which does not wait for it
         deadline = runtime.limit = runtime.deadline(WATCH_BUDGET_S)
-    return serve(runtime, options, call, host, deadline)
+    return serve(runtime, options, call, claude_code, deadline)
 
 
 def serve(
@@ -111,12 +112,12 @@ def serve(
 ) -> int:
     """Tick, and sleep for the session if its mail must wait."""
     from vyane_cli.errors import LockTimeoutError, VyaneError
-    from vyane_cli.operations import tick as ticking
+    from vyane_cli.operations import tick
 
     out = Out(host)
     try:
         try:
-            plan = ticking.tick(
+            plan = tick.tick(
                 runtime, call, host, out.show, deadline, guard=options.guard, rerun=options.rerun
             )
             sleeps = plan is not None and plan.sleeps
@@ -124,7 +125,7 @@ def serve(
             runtime.log(f"{call.name}: {error.message}")
             sleeps = call.rewake and call.attended  # a ring is not heard twice
             if not (out.shown or sleeps):
-                ticking.spool_call(runtime, call)
+                tick.spool_call(runtime, call)
         if call.event == "stop" and runtime.config["mirror.after_stop"]:
             from vyane_cli.operations.conversations.mirror_start import start_push
 

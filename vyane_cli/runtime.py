@@ -6,14 +6,13 @@ import os
 import time
 from collections.abc import Mapping
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.config import Config
-from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.ids import next_ulid
-from vyane_cli.core.mailbox import Process
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.process import Process
+from vyane_cli.core.text import Templates
 from vyane_cli.errors import VyaneError
-from vyane_cli.store import codec, files, locks, processes, templates
-from vyane_cli.store import config as config_file
+from vyane_cli.store import codec, config, files, locks, processes, templates
 from vyane_cli.store.layout import Layout, find_root, root_at
 from vyane_cli.store.locks import Deadline as Deadline
 
@@ -71,7 +70,7 @@ class Runtime:
         """The settings, read on first use."""
         if self._config is None:
             known = (lambda: self.channel_keys) if self.channels is not None else None
-            self._config = config_file.load(self.layout, known)
+            self._config = config.load(self.layout, known)
         return self._config
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host, World, machine, vyane
+from vyane_cli import errors
 from vyane_cli.core.mailbox import Op, render_message
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.story import tell
@@ -456,7 +457,7 @@ def test_a_locked_inbox_is_left_and_holds_up_no_other(hosts):
 
     def held(root: str, wanted: list[tuple[locks.Kind, str]], deadline: locks.Deadline) -> Any:
         if (locks.Kind.INBOX, alice.worker) in wanted:
-            raise locks.LockTimeoutError(Path("inbox.lock"), 5.0)
+            raise errors.LockTimeoutError(Path("inbox.lock"), 5.0)
         return real(root, wanted, deadline)
 
     locks.held = held

@@ -7,8 +7,7 @@ from zlib import crc32
 import pytest
 
 from tests.simulated import files_of
-from vyane_cli.core.messages import FromKind
-from vyane_cli.operations.identity import Speaker
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.operations.upkeep.gc import collect
 
 

@@ -15,8 +15,7 @@ from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.doctor import examine
 from vyane_cli.operations.results import settle_child
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import bindings as book
-from vyane_cli.store import registry
+from vyane_cli.store import bindings, registry
 
 
 def set_up(host, text: str = "[channels.file]\n") -> None:
@@ -81,7 +80,7 @@ def test_doctor_counts_results_without_a_place_of_their_own(one):
     child = spawned(one)
     push(one.world)
     kid = registry.Registry(one.world.layout).workers[child].logical_session_id
-    assert len(book.load(one.world.layout)) == 2  # a child of a bound session has its own
+    assert len(bindings.load(one.world.layout)) == 2  # a child of a bound session has its own
     unbind(one.world, session=kid, reason="enough")
     settle_child(one.world, child, Report(Ending.SUCCESS, "done"))
     push(one.world)
@@ -140,7 +139,7 @@ def test_gc_forgets_a_binding_when_its_session_is_forgotten(one):
     known.save()
 
     assert collect(one.world)[0]["bindings"] == 1
-    assert len(book.load(one.world.layout)) == 1
+    assert len(bindings.load(one.world.layout)) == 1
     assert len(list(Path(one.home, "mirror").rglob("b-*.json"))) == 1
 
 

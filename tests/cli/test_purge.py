@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.simulated import Host, vyane
 from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
-from vyane_cli.core.messages import FromKind, Kind, Lane, Message, ToKind
-from vyane_cli.operations.identity import Speaker
+from vyane_cli.core.messages import Kind, Lane, Message, ToKind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.operations.story import tell
 from vyane_cli.operations.upkeep.purge import delete_and_purge
 from vyane_cli.runtime import Runtime

@@ -13,7 +13,7 @@ from vyane_cli.errors import InvalidInputError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.report import report_long_running
-from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.children.spawn import spawn as spawn
 from vyane_cli.operations.health.doctor import examine
 from vyane_cli.operations.takeover import take_over
 from vyane_cli.operations.upkeep.stale import Staleness, find_stale, mark_stale

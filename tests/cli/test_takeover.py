@@ -10,11 +10,10 @@ import pytest
 
 from tests.hostlab.waiting import wait_until
 from tests.simulated import HUMAN, files_of, vyane
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.errors import RefusedError, VyaneError
 from vyane_cli.hosts import claude_code
-from vyane_cli.operations import takeover as takeovers
-from vyane_cli.operations import terminals
+from vyane_cli.operations import takeover, terminals
 from vyane_cli.operations.takeover import take_over
 from vyane_cli.store import processes, registry
 
@@ -283,13 +282,13 @@ def test_half_typed_text_is_in_the_timeline_before_escape_is_typed(one, pane, mo
     def escape(session: object) -> None:
         seen.append([e["payload"].get("text") for e in one.events() if e["kind"] == "Diagnostic"])
 
-    monkeypatch.setattr(takeovers, "type_escape", escape)
-    monkeypatch.setattr(takeovers, "_await_idle", lambda *rest: None)
+    monkeypatch.setattr(takeover, "type_escape", escape)
+    monkeypatch.setattr(takeover, "_await_idle", lambda *rest: None)
     for screen, text in (
         (SCREEN, "drop the\ntable 表"),
         (SCREEN.replace("drop the", ""), "table 表"),
     ):
-        monkeypatch.setattr(takeovers, "read_screen", lambda session, shown=screen: shown)
+        monkeypatch.setattr(takeover, "read_screen", lambda session, shown=screen: shown)
         taken = take_over(
             one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN
         )
@@ -304,7 +303,7 @@ def test_a_pane_that_is_lost_after_the_order_is_stored_is_no_refusal(one, pane, 
     registry.save_session(one.world.layout, session)
     one.world.environ = {}
     proofs = iter([SCREEN])
-    monkeypatch.setattr(takeovers, "read_screen", lambda session: next(proofs))
+    monkeypatch.setattr(takeover, "read_screen", lambda session: next(proofs))
     tmux = ("tmux", "-S", session.terminal[0])
     subprocess.run([*tmux, "copy-mode", "-t", session.terminal[1]], check=True)
     taken = take_over(one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN)
@@ -336,7 +335,7 @@ def test_text_that_cannot_be_kept_is_not_put_at_risk(one, pane, monkeypatch):
     registry.save_session(one.world.layout, session)
     one.world.environ = {}
     one.prompt()
-    monkeypatch.setattr(takeovers, "read_screen", lambda session: SCREEN)
+    monkeypatch.setattr(takeover, "read_screen", lambda session: SCREEN)
     Path(one.world.layout.timeline(one.logical)).write_bytes(b"damage\n")
     with pytest.raises(VyaneError):
         take_over(one.world, one.worker, "stop", interrupt="tmux", timeout_s=0, speaker=HUMAN)

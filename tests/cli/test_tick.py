@@ -22,9 +22,8 @@ from tests.simulated import (
     vyane,
 )
 from vyane_cli import runtime
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.hosts import claude_code
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.store import locks, processes, spool
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))

@@ -43,7 +43,7 @@ def test_the_guide_names_what_a_producer_emits(kind) -> None:
 
 
 def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys) -> None:
-    from vyane_cli import connect
+    from vyane_cli.api import connect
     from vyane_cli.operations.register import register_worker
 
     monkeypatch.setenv("VYANE_HOME", str(tmp_path))

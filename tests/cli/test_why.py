@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.operations import sleeper
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.setup.settings import set_setting
 
 AGENT = Speaker(FromKind.WORKER, "w-0123456789ab", "api-main")

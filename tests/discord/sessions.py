@@ -17,12 +17,12 @@ from tests.discord.mockcord import MockDiscord
 from tests.simulated import Host, World, machine
 from vyane_cli import channels
 from vyane_cli.channels import discord_rest
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.children.spawn import spawn as spawn
 from vyane_cli.operations.conversations import channels as conversing
 from vyane_cli.operations.conversations.mirror_pull import PullReport, pull
 from vyane_cli.operations.conversations.mirror_push import PushReport, push

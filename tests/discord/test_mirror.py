@@ -14,17 +14,15 @@ from tests.discord.mockcord import MockDiscord, fence_problems, lines_as_read, r
 from tests.discord.sessions import Mirrored, mirrored, started, waits
 from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.errors import VyaneError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
 from vyane_cli.operations.health.checks import places
 from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.operations.identity import Speaker
-from vyane_cli.store import bindings as book
-from vyane_cli.store import mirrors
+from vyane_cli.store import bindings, mirrors
 
 
 @pytest.fixture
@@ -369,7 +367,7 @@ def test_a_deleted_thread_ends_its_binding_and_is_made_anew_only_if_the_settings
 
     assert one.server.threads() == []
     assert [r["code"] for r in one.server.requests if "code" in r].count(10003) == 1
-    (binding,) = book.load(one.world.layout).values()
+    (binding,) = bindings.load(one.world.layout).values()
     assert (binding.status, binding.end_reason) == (BindingStatus.ENDED, "gone")
     one.configure(recreate=True)
     one.push()

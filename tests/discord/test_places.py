@@ -16,8 +16,7 @@ from vyane_cli.operations.conversations import channels
 from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.bindings import unbind
 from vyane_cli.operations.conversations.bindings_sweep import sweep
-from vyane_cli.store import bindings as book
-from vyane_cli.store import mirrors, registry
+from vyane_cli.store import bindings, mirrors, registry
 
 
 @pytest.fixture
@@ -138,7 +137,7 @@ def test_a_place_that_was_given_to_another_session_is_not_taken_back(one: Mirror
     place = bound(one, who=new, where=one.thread())
     one.push()
     one.push()
-    now = book.load(one.world.layout)[place.id]
+    now = bindings.load(one.world.layout)[place.id]
 
     assert (now.target_session, now.bound_by) == (logical(one, new), place.bound_by)
     assert now.earlier_sessions == (one.host.logical,)
@@ -148,10 +147,10 @@ def test_a_place_that_was_given_to_another_session_is_not_taken_back(one: Mirror
 def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
     one: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vyane_cli.operations.conversations import mirror_push
+    from vyane_cli.operations.conversations import mirror_push, opening
 
     new = one.world.register("new")
-    opened, record = mirror_push.open_session, []
+    opened, record = opening.open_session, []
 
     def late(run, session, *given, **more):
         outcome = opened(run, session, *given, **more)
@@ -168,7 +167,7 @@ def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
     one.configure(sessions="all")
     one.turn("start")
     one.push()
-    now = book.load(one.world.layout)[record[0].id]
+    now = bindings.load(one.world.layout)[record[0].id]
 
     assert now.target_session == logical(one, new)
 
@@ -188,12 +187,12 @@ class _Busy:
 def test_the_forum_itself_is_no_place_and_nothing_else_stops_for_it(one: Mirrored) -> None:
     started(one)
     other = one.world.register("other")
-    before = book.load(one.world.layout)
+    before = bindings.load(one.world.layout)
     for where in (str(one.server.forum.id), "123456789012345678", "abc"):
         with pytest.raises(RefusedError) as refused:
             bound(one, who=other, where=where)
         assert refused.value.slug == "create_failed"
-    assert book.load(one.world.layout) == before
+    assert bindings.load(one.world.layout) == before
     one.turn("on")
     one.say("hello")
 
@@ -344,7 +343,7 @@ def test_a_place_whose_time_is_over_gets_its_farewell_and_nothing_more(
     one.push()
     one.turn("after the end")
     one.push()
-    (binding,) = book.load(one.world.layout).values()
+    (binding,) = bindings.load(one.world.layout).values()
 
     first, last = one.texts()
     assert (first, "this" in last.lower(), binding.status) == ("✅ start", True, "ended")
@@ -419,7 +418,7 @@ def test_a_child_of_a_bound_session_gets_a_post_beside_it_only_if_the_settings_s
         one.push()
         one.settle(kid, "all is well")
         one.push()
-        found = {b.target_session: b for b in book.load(one.world.layout).values()}
+        found = {b.target_session: b for b in bindings.load(one.world.layout).values()}
         shown = "\n".join(one.texts())
 
         assert found[one.host.logical].generation == first.generation

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from vyane_cli.core import cursors, durations, quick_json
-from vyane_cli.core.envelopes import BUDGET, RESERVED, paginate, utf16_length
+from vyane_cli.core.envelopes import BUDGET, paginate
 from vyane_cli.core.mailbox import Entry, fold, parse_head, parse_message, render_head
-from vyane_cli.core.messages import FromKind, Kind, Lane, Message, ToKind, check_payload, parse_kind
+from vyane_cli.core.messages import Kind, Lane, Message, ToKind, check_payload, parse_kind
 from vyane_cli.core.sessions import parse_logical_session, parse_session
+from vyane_cli.core.speaker import FromKind
+from vyane_cli.core.text import RESERVED, utf16_length
 from vyane_cli.core.workers import parse_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, VyaneError
 from vyane_cli.hosts import claude_code, claude_settings

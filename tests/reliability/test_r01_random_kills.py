@@ -8,8 +8,8 @@ from tests.reliability import history
 from tests.reliability.actors import Stage, Work, ended, kill
 from tests.reliability.scale import dice, size
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.runtime import Deadline
 from vyane_cli.store import quarantine
+from vyane_cli.store.locks import Deadline
 
 KILLS = size(500, 10_000)
 SENDERS, TICKERS = 8, 2

@@ -10,7 +10,7 @@ import pytest
 from tests.hostlab.waiting import wait_until
 from tests.reliability.scale import dice, size
 from tests.simulated import machine
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.errors import RefusedError
 from vyane_cli.operations import terminals

@@ -15,13 +15,13 @@ from tests.simulated import HUMAN, OUTSIDE, World, fast_folder
 from tests.store.faults import stopped_at
 from tests.workers import grow
 from vyane_cli.core.cancels import Outcome
-from vyane_cli.core.mailbox import Process
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.process import Process
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import ConflictError, RefusedError
 from vyane_cli.operations.children import cancel as cancelling
-from vyane_cli.operations.children.cancel import Cancelled, cancel
-from vyane_cli.operations.identity import Speaker
+from vyane_cli.operations.children.cancel import Cancelled
+from vyane_cli.operations.children.cancel import cancel as cancel
 from vyane_cli.operations.setup.init import initialise
 from vyane_cli.store import cancels, processes, registry, timeline
 

@@ -12,12 +12,12 @@ from tests.store.faults import ENDLESS, stopped_at
 from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, turn, write
 from vyane_cli.channels import file
 from vyane_cli.core.conversations import Conversation
+from vyane_cli.core.speaker import Speaker
 from vyane_cli.errors import NotFoundError
 from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.mirror_pull import pull
 from vyane_cli.operations.conversations.mirror_push import push
 from vyane_cli.operations.conversations.mirror_status import describe_mirror
-from vyane_cli.operations.identity import Speaker
 
 
 @pytest.fixture

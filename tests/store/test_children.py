@@ -17,11 +17,11 @@ from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import Worker, WorkerStatus
 from vyane_cli.errors import ConflictError, StorageError
-from vyane_cli.operations.children import launch as launching
+from vyane_cli.operations.children import launch
 from vyane_cli.operations.children import spawn as spawning
 from vyane_cli.operations.children.cancel import cancel
 from vyane_cli.operations.children.launch import run
-from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.children.spawn import spawn as spawn
 from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.operations.results import (
     LOST_AFTER_S,
@@ -33,7 +33,7 @@ from vyane_cli.operations.results import (
 )
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import launches, registry
-from vyane_cli.store.locks import Kind as LockKind
+from vyane_cli.store.locks import Kind
 
 
 @pytest.fixture
@@ -428,7 +428,7 @@ def test_the_last_answer_is_kept_though_its_stop_missed_the_lock(launched):
         kid.prompt(text="TASK")
         kid.stop(last_assistant_message="first")
         kid.prompt(text="more")
-        with stopped_holder(kid.home, (LockKind.INBOX, kid.worker)):
+        with stopped_holder(kid.home, (Kind.INBOX, kid.worker)):
             kid.hook("Stop", last_assistant_message="ANSWER")
         kid.call("SessionEnd", reason="other")
         (message,) = results(parent.world, parent.worker)
@@ -461,7 +461,7 @@ def test_a_child_that_is_cancelled_before_its_launcher_runs_is_never_started(
     child = spawn(world, order(runtime="claude"))
     cancel(world, child.id, speaker=HUMAN, wait_s=0)
 
-    monkeypatch.setattr(launching, "_start", lambda *_: pytest.fail("it was started"))
+    monkeypatch.setattr(launch, "_start", lambda *_: pytest.fail("it was started"))
     run(world, child.id)
 
     assert named(world, child.name).status is WorkerStatus.KILLED
@@ -479,7 +479,7 @@ def test_a_child_that_is_cancelled_while_it_is_being_started_is_ended(world, lau
         cancel(world, child.id, speaker=HUMAN, force=True, wait_s=0)
         return began[0]
 
-    monkeypatch.setattr(launching, "_start", start)
+    monkeypatch.setattr(launch, "_start", start)
     run(world, child.id)
 
     assert began[0].returncode == -signal.SIGTERM

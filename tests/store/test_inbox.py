@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from tests.simulated import OUTSIDE, fast_folder, machine
 from tests.unit.scripted import message
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import Head, Op, render_message
 from vyane_cli.core.messages import Message
-from vyane_cli.core.turns import Clock, Transition, emit
+from vyane_cli.core.turns import Transition, emit
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import archive, codec, files, inbox, journal, quarantine, timeline

@@ -16,9 +16,9 @@ from tests.simulated import Host, machine
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.spawning import Order
 from vyane_cli.errors import LockTimeoutError
-from vyane_cli.operations import keystrokes
+from vyane_cli.operations import attempts, keystrokes
 from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.children.spawn import spawn as spawn
 from vyane_cli.operations.keystrokes import type_for_mail
 from vyane_cli.operations.nudge import nudge
 from vyane_cli.operations.results import settle_child
@@ -211,7 +211,7 @@ def test_a_line_that_does_not_appear_gets_no_enter(pane):
 def test_what_was_typed_while_a_lock_was_waited_for_is_left_alone(pane, monkeypatch):
     """The box was empty a moment ago: it is looked at again right before the first key."""
     pane.open()
-    real = keystrokes.record_start
+    real = attempts.record_start
 
     def slow(*rest: object) -> object:
         pane.tmux("send-keys", "-l", "my own words")

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.simulated import World, fast_folder
 from vyane_cli.core.books import Readability, Source
 from vyane_cli.core.claims import ENDS, Claim, is_held, renew
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.judging import GoalState, judge
 from vyane_cli.core.ledger import add
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.taskgraph import Node
 from vyane_cli.core.tasks import Ledger, Task, TaskStatus
-from vyane_cli.core.turns import Clock
 from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.operations.projects.claims import claim_head, held_tasks
 from vyane_cli.operations.projects.projects import create_project, named

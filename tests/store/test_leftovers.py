@@ -11,7 +11,7 @@ from tests.store.faults import stopped_at
 from tests.workers import named, order, results, workers, world_in
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.children.spawn import spawn as spawn
 from vyane_cli.operations.lookup import find_message, whole_text
 from vyane_cli.operations.results import settle_child
 from vyane_cli.operations.upkeep.gc import collect

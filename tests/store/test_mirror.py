@@ -19,19 +19,18 @@ from vyane_cli.channels.file_threads import parse_thread
 from vyane_cli.core.bindings import BindingStatus
 from vyane_cli.core.conversations import Conversation, Part
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.messages import FromKind, Lane
+from vyane_cli.core.messages import Lane
 from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.operations import diagnose
 from vyane_cli.operations.conversations.bind import Wanted, bind
 from vyane_cli.operations.conversations.bindings import unbind
 from vyane_cli.operations.conversations.mirror_pull import pull
 from vyane_cli.operations.conversations.mirror_push import push
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.results import settle_child
 from vyane_cli.operations.send import Draft, send
-from vyane_cli.store import bindings as book
-from vyane_cli.store import registry
+from vyane_cli.store import bindings, registry
 from vyane_cli.store.locks import Kind
 
 
@@ -154,7 +153,7 @@ def test_a_child_s_result_closes_its_own_thread_and_shows_once_in_its_parent_s_o
     assert len([text for text in said(thread_of(one)) if "Children" in text]) == 1
     assert said(kid)[-1] == "✅ **Result**\nAll 42 tests pass.\nIn 3 s."
     assert (thread.closed, thread.title.split()[0]) == (True, "✅")
-    statuses = {b.target_session: b.status for b in book.load(one.world.layout).values()}
+    statuses = {b.target_session: b.status for b in bindings.load(one.world.layout).values()}
     assert statuses[logical_of(one, child)] is BindingStatus.ENDED
     assert statuses[one.logical] is BindingStatus.ACTIVE
 
@@ -266,7 +265,7 @@ def test_what_is_shown_is_activity_of_its_place_and_what_could_not_be_shown_is_n
     """Else a place in which only the session speaks would be silent, and unbound."""
 
     def active_at() -> float:
-        (binding,) = book.load(one.world.layout).values()
+        (binding,) = bindings.load(one.world.layout).values()
         return binding.last_activity_at
 
     push(one.world)
@@ -292,7 +291,7 @@ def test_a_deleted_thread_is_left_alone_and_a_new_binding_goes_on_without_a_gap(
     turn(one, "three")
     push(one.world)
     assert list(folder(one).iterdir()) == []
-    (ended,) = book.load(one.world.layout).values()
+    (ended,) = bindings.load(one.world.layout).values()
     assert (ended.status, ended.end_reason) == (BindingStatus.ENDED, "gone")
 
     Path(folder(one), "anew.md").write_text("")
@@ -585,7 +584,7 @@ def test_a_post_that_a_crash_cut_short_is_made_whole_and_stands_once(one) -> Non
         assert parse_thread(text).unfinished
         settings = {"folder": str(folder(one))}
         channel = file.open_channel(settings, "default", {}, around(Path(one.home)))
-        (binding,) = book.load(one.world.layout).values()
+        (binding,) = bindings.load(one.world.layout).values()
         channel.post(binding.conversation, Part("✅ a line of some length"), "n9")
         assert said(path) == ["✅ a line of some length"]
 
@@ -607,7 +606,7 @@ def test_a_thread_that_is_there_again_goes_on_where_it_was(one) -> None:
     assert report.problems == ()
     assert said(path) == ["✅ one", "✅ two"]
     assert words(one) == ["and now?"]
-    (binding,) = book.load(one.world.layout).values()
+    (binding,) = bindings.load(one.world.layout).values()
     assert (binding.status, binding.end_reason) == (BindingStatus.ACTIVE, "")
 
 
@@ -618,6 +617,6 @@ def test_a_thread_that_stays_away_is_told_once_more_and_stays_ended(one) -> None
     push(one.world)
     push(one.world, again=True)
 
-    (binding,) = book.load(one.world.layout).values()
+    (binding,) = bindings.load(one.world.layout).values()
     assert (binding.status, binding.end_reason) == (BindingStatus.ENDED, "gone")
     assert list(folder(one).iterdir()) == []

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.projects import NAME, Scene, scene
+from vyane_cli.core import calls
 from vyane_cli.core.gating import NOTICE_GATES, Gate
 from vyane_cli.hosts import generic
-from vyane_cli.operations import supervise as supervising
+from vyane_cli.operations import supervise
 from vyane_cli.operations.dryrun import explain
 from vyane_cli.operations.generic import call_for_worker
 from vyane_cli.operations.projects.projects import create_project
@@ -385,8 +386,8 @@ def test_an_exited_main_worker_is_told_nothing_and_nobody_else_is(stage):
 def launch_tick(stage: Scene, worker: str) -> None:
     """A call of a worker that a round has started."""
     deadline = stage.world.deadline(10)
-    call = supervising.HookCall("generic", supervising.Event.CALL, "call", "s")
-    supervising.supervise(stage.world, worker, call, deadline)
+    call = calls.HookCall("generic", calls.Event.CALL, "call", "s")
+    supervise.supervise(stage.world, worker, call, deadline)
 
 
 # ------------------------------------------------------------------ a look at it

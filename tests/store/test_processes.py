@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.store import processes
 
 

@@ -15,12 +15,12 @@ from tests.store.faults import stopped_at
 from tests.workers import results
 from vyane_cli.core.spawning import Order
 from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations import resume as resuming
+from vyane_cli.operations import resume
 from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn
+from vyane_cli.operations.children.spawn import spawn as spawn
 from vyane_cli.operations.results import settle_lost
 from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import launches, needs, registry
+from vyane_cli.store import launches, needs, processes, registry
 
 SESSION = """
 import json, os, subprocess, sys
@@ -89,7 +89,7 @@ def ended(world: World, worker: str) -> launches.Launch:
     assert isinstance(found, launches.Launch)
     launcher = found.launcher
     wait_until(
-        lambda: resuming.processes.is_present(launcher) is False,
+        lambda: processes.is_present(launcher) is False,
         "its launcher is gone",
         timeout_s=30,
     )
@@ -243,7 +243,7 @@ def test_a_child_that_was_broken_off_is_resumed_whatever_it_was_called_before(
     parent, kid = broken_off(hosts, monkeypatch)
     world = parent.world
     allow(world, "children")
-    monkeypatch.setattr(resuming, "start_launcher", lambda *rest: None)
+    monkeypatch.setattr(resume, "start_launcher", lambda *rest: None)
     book = registry.Registry(world.layout)
     book.put(book.workers[kid.worker]._replace(status=WorkerStatus(before)))
     book.save()
@@ -257,7 +257,7 @@ def test_a_child_that_breaks_off_again_and_again_has_failed(hosts, monkeypatch):
     world = parent.world
     allow(world, "children")
     started: list[str] = []
-    monkeypatch.setattr(resuming, "start_launcher", lambda r, worker, e: started.append(worker))
+    monkeypatch.setattr(resume, "start_launcher", lambda r, worker, e: started.append(worker))
     gone = world.me()._replace(start=1)
     while not settle_lost(world, registry.Registry(world.layout).workers[kid.worker]):
         assert status_of(kid) is WorkerStatus.INTERRUPTED
@@ -305,17 +305,17 @@ def test_a_resume_that_is_killed_starts_nothing_twice(hosts, monkeypatch):
         with started.open("a") as file:
             file.write(worker + "\n")
 
-    monkeypatch.setattr(resuming, "start_launcher", start)
+    monkeypatch.setattr(resume, "start_launcher", start)
     for k in range(1, 200):
         before = launches.load(world.layout, bob.worker)
-        outcome = stopped_at(k, lambda say: say(resuming.resume_waiting(world, world.clock())))
+        outcome = stopped_at(k, lambda say: say(resume.resume_waiting(world, world.clock())))
         after = launches.load(world.layout, bob.worker)
         assert not started.exists() or (outcome.finished and after != before), outcome.at
         assert world.status(sent) == "pending"
         if outcome.finished and started.exists():
             break
         if after != before:  # the kill came between the launch and its launcher
-            assert resuming.resume_waiting(world, world.clock()) == ()
+            assert resume.resume_waiting(world, world.clock()) == ()
             Path(world.layout.launch(bob.worker)).unlink()
         world.pass_s(3_700)
     assert started.read_text() == bob.worker + "\n"

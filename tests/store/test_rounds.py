@@ -13,7 +13,7 @@ from vyane_cli.core.claims import Claim, renew
 from vyane_cli.core.schedules import Status
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError, NotFoundError
-from vyane_cli.operations.projects import wake as rounds
+from vyane_cli.operations.projects import wake
 from vyane_cli.operations.projects.need_user import ask_person
 from vyane_cli.operations.projects.projects import join
 from vyane_cli.operations.projects.schedule import set_status
@@ -947,7 +947,7 @@ def test_while_a_round_shows_what_happened_another_may_begin(stage, monkeypatch)
             seen[0] = str(stage.wake("B").verdict.cell)
         return 0
 
-    monkeypatch.setattr(rounds, "show_all", show)
+    monkeypatch.setattr(wake, "show_all", show)
     stage.wake("A")
 
     assert seen[0] not in ("", "skip")

@@ -8,8 +8,8 @@ from tests.projects import NAME, Scene, scene
 from tests.store.faults import stopped_at
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.workers import Worker
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.projects import dispatch as dispatching
+from vyane_cli.operations.children import spawn
+from vyane_cli.operations.projects import dispatch
 from vyane_cli.operations.projects.dispatch import Dispatched
 from vyane_cli.operations.supervise import supervise
 from vyane_cli.store import registry, schedules
@@ -25,8 +25,8 @@ def only_note_starts(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def registered(runtime: object, project: object, claimed: object, worker: Worker) -> object:
         return Dispatched(outcome="started", detail="", task="T1", worker=worker.id)
 
-    monkeypatch.setattr(spawning, "start_launcher", start)
-    monkeypatch.setattr(dispatching, "_await", registered)
+    monkeypatch.setattr(spawn, "start_launcher", start)
+    monkeypatch.setattr(dispatch, "_await", registered)
 
 
 def started(stage: Scene) -> list[str]:

@@ -8,10 +8,9 @@ import pytest
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, Say, stopped_at
 from vyane_cli.core.mailbox import brought
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.operations.health.checks.state import documents
 from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.telling import LEFT_MAX
 from vyane_cli.operations.upkeep.gc import collect
 from vyane_cli.store import journal, needs, untold

@@ -15,10 +15,10 @@ import pytest
 
 from tests.simulated import machine
 from tests.store.timelines import SESSION, Desk
-from vyane_cli.core import turns
+from vyane_cli.core import calls, turns
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.events import EventKind, Outcome
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.core.turns import Transition
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, StorageError
 from vyane_cli.operations.timelines.delete import clear_trash, delete_timeline
@@ -438,7 +438,7 @@ def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(t
             clock,
             turn=runtime.new_id(clock.now_ms),
             token="t",
-            trigger=turns.Trigger.HUMAN,
+            trigger=calls.Trigger.HUMAN,
             session="another",
             process=processes.myself(),
         )

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.timelines import SESSION, Desk
+from vyane_cli.core import turns
 from vyane_cli.core.cursors import parse_cursor, render_cursor
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, StorageError
 from vyane_cli.operations.timelines.watch import check_watch, watch
@@ -529,7 +530,7 @@ def test_a_position_is_found_by_few_reads_in_a_long_file(tmp_path, monkeypatch) 
     desk = Desk(tmp_path)
     opened = desk.opened()
     for _ in range(300):
-        state = timeline.Transition(opened.head)
+        state = turns.Transition(opened.head)
         for _ in range(10):
             state = desk.note()(state, desk.clock())
         opened.commit(state)

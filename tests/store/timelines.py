@@ -6,10 +6,11 @@ from typing import Any
 
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Trigger
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.cursors import render_cursor
 from vyane_cli.core.events import EventKind, Outcome
-from vyane_cli.core.mailbox import Process
-from vyane_cli.core.turns import Clock, Transition
+from vyane_cli.core.process import Process
+from vyane_cli.core.turns import Transition
 from vyane_cli.operations.timelines.watch import check_watch, watch
 from vyane_cli.render.machine import plain
 from vyane_cli.runtime import Runtime

@@ -6,21 +6,17 @@ from typing import Any
 
 from vyane_cli.core import ids
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
-from vyane_cli.core.envelopes import Templates
-from vyane_cli.core.gating import Limits
-from vyane_cli.core.mailbox import Entry, Head, Mailbox, Process, advance
-from vyane_cli.core.messages import (
-    FromKind,
-    Kind,
-    Lane,
-    Message,
-    ToKind,
-    decide_lane,
-)
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.config import Limits
+from vyane_cli.core.mailbox import Entry, Head, Mailbox, advance
+from vyane_cli.core.messages import Kind, Lane, Message, ToKind, decide_lane
 from vyane_cli.core.plans import Change, FreshIds, Showing, Snapshot, TickPlan
+from vyane_cli.core.process import Process
 from vyane_cli.core.settling import plan_settle, plan_unshown, settle_turn
+from vyane_cli.core.speaker import FromKind
+from vyane_cli.core.text import Templates
 from vyane_cli.core.ticking import plan_tick
-from vyane_cli.core.turns import Clock, TimelineHead, Transition
+from vyane_cli.core.turns import TimelineHead, Transition
 
 NAMES = (
     "introduction message reply redelivered takeover decision no-step deny-takeover deny-batch"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core import bindings as core
+from vyane_cli.core import bindings
 from vyane_cli.core.binding_forms import (
     check_metadata,
     parse_binding,
@@ -245,5 +245,5 @@ def test_a_thread_s_name_is_one_mark_and_one_line_of_at_most_100_characters() ->
 
 
 def test_a_list_by_session_matches_the_whole_key_alone() -> None:
-    assert core.of_session([bound()], "vs-0123456789ab") == [bound()]
-    assert core.of_session([bound()], "vs-012345") == []
+    assert bindings.of_session([bound()], "vs-0123456789ab") == [bound()]
+    assert bindings.of_session([bound()], "vs-012345") == []

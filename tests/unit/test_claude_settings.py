@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from vyane_cli import __version__
 from vyane_cli.errors import ExitCode, InvalidInputError
-from vyane_cli.hosts import claude_settings as settings
+from vyane_cli.hosts import claude_settings
 from vyane_cli.hosts.json_text import DEPTH_MAX, scan
 from vyane_cli.store.templates import data_folder
 
 GUARD = "/home/user/.config/vyane/hooks/claude-code/guard"
 OTHER = "/srv/vyane/hooks/claude-code/guard"
-WANTED = settings.entries(GUARD)
+WANTED = claude_settings.entries(GUARD)
 EVENTS = sorted({entry.event for entry in WANTED})
 PLUGIN = Path(data_folder("hooks"), "claude-code", "plugin")
 
@@ -26,20 +26,20 @@ def ours(handler) -> bool:
 
 
 def install(text: str) -> str:
-    return settings.add(text, WANTED)
+    return claude_settings.add(text, WANTED)
 
 
 def uninstall(text: str, known=None) -> str:
-    return settings.remove(text, ours, known=known)
+    return claude_settings.remove(text, ours, known=known)
 
 
 def disallow(text: str, known=None) -> str:
-    return settings.disallow(text, known=known)
+    return claude_settings.disallow(text, known=known)
 
 
 def recorded(before: str, after: str, known=None):
     """What an install or uninstall leaves in the record."""
-    return settings.stood(before, after, known or {})
+    return claude_settings.stood(before, after, known or {})
 
 
 def without_ours(hooks):
@@ -132,7 +132,7 @@ def test_install_puts_every_entry_in_force_and_changes_nothing_else(text) -> Non
     before, after = json.loads(text), json.loads(installed)
     hooks_before, hooks_after = before.pop("hooks", {}), after.pop("hooks")
 
-    assert sorted(map(str, settings.find(installed))) == sorted(map(str, WANTED))
+    assert sorted(map(str, claude_settings.find(installed))) == sorted(map(str, WANTED))
     assert after == before
     assert without_ours(hooks_after) == {event: [] for event in EVENTS} | hooks_before
 
@@ -157,7 +157,7 @@ def test_uninstall_gives_back_the_same_bytes(text, rule_first) -> None:
     """Whatever the layout, and in whichever order the entries and the rule come out again."""
     entered = install(text)
     known = recorded(text, entered)
-    now = settings.allow(entered)
+    now = claude_settings.allow(entered)
     known = {**known, **recorded(entered, now, known)}
     for take_out in (disallow, uninstall) if rule_first else (uninstall, disallow):
         before, now = now, take_out(now, known)
@@ -171,9 +171,9 @@ def test_uninstall_gives_back_the_same_bytes(text, rule_first) -> None:
 def test_an_upgrade_in_between_changes_nothing_of_that(text) -> None:
     """An older vyane had fewer events, and other words in its entries."""
     older = [one._replace(handler={**one.handler, "timeout": 1}) for one in WANTED[2:]]
-    first = settings.add(text, older)
+    first = claude_settings.add(text, older)
     known = recorded(text, first)
-    second = settings.add(first, WANTED, known=known)
+    second = claude_settings.add(first, WANTED, known=known)
     known = {**known, **recorded(first, second, known)}
 
     assert uninstall(second, known) == text
@@ -183,7 +183,7 @@ def test_an_upgrade_in_between_changes_nothing_of_that(text) -> None:
 def test_uninstall_without_a_record_loses_nothing_but_what_is_empty(text) -> None:
     """As of an installation by a version that kept none."""
     assert bare(uninstall(install(text))) == bare(text)
-    assert bare(settings.disallow(settings.allow(text))) == bare(text)
+    assert bare(claude_settings.disallow(claude_settings.allow(text))) == bare(text)
 
 
 def bare(text: str):
@@ -258,10 +258,10 @@ def test_what_the_standard_library_refuses_is_refused(text) -> None:
     ],
 )
 def test_odd_files_come_back_byte_for_byte(text) -> None:
-    installed = settings.allow(install(text))
+    installed = claude_settings.allow(install(text))
 
-    assert len(settings.find(installed)) == len(WANTED)
-    assert settings.allows(installed)
+    assert len(claude_settings.find(installed)) == len(WANTED)
+    assert claude_settings.allows(installed)
     known = recorded(text, installed)
     assert uninstall(disallow(installed, known), known) == text
     assert disallow(uninstall(installed, known), known) == text
@@ -271,7 +271,7 @@ def test_odd_files_come_back_byte_for_byte(text) -> None:
 def test_an_empty_file_is_one_without_settings(text) -> None:
     installed = install(text)
 
-    assert settings.find(text) == ()
+    assert claude_settings.find(text) == ()
     assert uninstall(text) == text
     assert uninstall(installed) == ("\ufeff{}\n" if "\ufeff" in text else "{}\n")
 
@@ -365,11 +365,11 @@ def test_an_entry_that_is_there_twice_is_there_once_after_an_install() -> None:
 
 
 def test_two_roots_live_side_by_side() -> None:
-    other = settings.add("{}\n", settings.entries(OTHER))
+    other = claude_settings.add("{}\n", claude_settings.entries(OTHER))
     both = install(other)
 
-    assert len(settings.find(both)) == 2 * len(WANTED)
-    assert settings.add(both, settings.entries(OTHER)) == both
+    assert len(claude_settings.find(both)) == 2 * len(WANTED)
+    assert claude_settings.add(both, claude_settings.entries(OTHER)) == both
     assert uninstall(both) == other
 
 
@@ -377,7 +377,7 @@ def test_a_command_that_only_mentions_the_guard_is_not_ours() -> None:
     commands = [f"sh {GUARD} Stop", "/x/claude-code/guard", 7, None, [GUARD]]
     value = {"hooks": {"Stop": [{"hooks": [{"command": one} for one in commands]}]}}
 
-    assert settings.find(json.dumps(value)) == ()
+    assert claude_settings.find(json.dumps(value)) == ()
 
 
 def test_of_a_name_that_occurs_twice_the_last_one_is_in_force() -> None:
@@ -421,7 +421,7 @@ def test_an_entry_under_a_name_that_is_not_in_force_is_removed_too() -> None:
 )
 def test_a_file_that_cannot_be_edited_safely_is_refused_with_file_and_place(text, place) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        settings.add(text, WANTED, "/home/user/.claude/settings.json")
+        claude_settings.add(text, WANTED, "/home/user/.claude/settings.json")
 
     assert caught.value.message.startswith(f"/home/user/.claude/settings.json, {place}")
     assert caught.value.exit_code is ExitCode.INVALID_INPUT
@@ -437,7 +437,7 @@ def test_uninstall_refuses_what_it_cannot_read(text) -> None:
 @pytest.mark.parametrize("text", ['{"permissions": []}', '{"permissions": {"allow": "Bash"}}'])
 def test_the_rule_is_refused_where_permissions_have_another_shape(text) -> None:
     with pytest.raises(InvalidInputError):
-        settings.allow(text)
+        claude_settings.allow(text)
 
 
 def test_nesting_is_read_to_a_stated_depth() -> None:
@@ -462,10 +462,10 @@ def test_every_handler_has_its_path_as_command_and_its_event_as_argument() -> No
 
 def test_the_plugin_has_the_same_table() -> None:
     written = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
-    entries = settings.entries("${CLAUDE_PLUGIN_ROOT}/hooks/guard")
+    entries = claude_settings.entries("${CLAUDE_PLUGIN_ROOT}/hooks/guard")
     by_event = {one: [e for e in entries if e.event == one] for one in EVENTS}
 
-    assert written["hooks"] == {one: settings.groups_of(by_event[one]) for one in EVENTS}
+    assert written["hooks"] == {one: claude_settings.groups_of(by_event[one]) for one in EVENTS}
 
 
 def test_the_plugin_has_the_version_of_the_package() -> None:
@@ -485,7 +485,7 @@ def test_the_page_lists_what_is_installed() -> None:
             "in the background" if row.rewake else "waited for",
             f"{row.timeout_s} s" if row.timeout_s else "the host's own, 1.5 s",
         )
-        for row in settings.TABLE
+        for row in claude_settings.TABLE
     ]
 
 
@@ -494,7 +494,7 @@ def test_off_switches_and_plugins_are_seen() -> None:
         '{"disableAllHooks": true, "enabledPlugins": {"vyane@x": true, "vyane@y": false, "z": 1}}'
     )
 
-    assert settings.hooks_are_off(text)
-    assert settings.plugins(text) == ("vyane@x",)
-    assert not settings.hooks_are_off("{}")
-    assert settings.plugins('{"enabledPlugins": []}') == ()
+    assert claude_settings.hooks_are_off(text)
+    assert claude_settings.plugins(text) == ("vyane@x",)
+    assert not claude_settings.hooks_are_off("{}")
+    assert claude_settings.plugins('{"enabledPlugins": []}') == ()

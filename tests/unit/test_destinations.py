@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 
 from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
 from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.destinations import (
-    Destination,
-    Mode,
-    Reason,
-    check_event,
-    route,
-)
+from vyane_cli.core.destinations import Destination, Mode, Reason, check_event, route
 from vyane_cli.core.references import binding_id
 from vyane_cli.errors import InvalidInputError
 

@@ -8,17 +8,11 @@ from hypothesis import strategies as st
 
 from tests.unit.scripted import NAMES, TEMPLATES, message
 from vyane_cli.core import envelopes
-from vyane_cli.core.envelopes import (
-    BUDGET,
-    RESERVED,
-    cut_utf16,
-    neutralise,
-    paginate,
-    render_entry,
-    utf16_length,
-)
+from vyane_cli.core.envelopes import BUDGET, paginate, render_entry
 from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.messages import FromKind, Kind
+from vyane_cli.core.messages import Kind
+from vyane_cli.core.speaker import FromKind
+from vyane_cli.core.text import RESERVED, cut_utf16, neutralise, utf16_length
 from vyane_cli.store import templates
 
 EN, ZH = templates.load("en"), templates.load("zh")

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vyane_cli.core.config import Limits
 from vyane_cli.core.gating import (
     GATES,
     HOUR_MS,
     MATRIX,
     Gate,
-    Limits,
     Moment,
     Readings,
     Verdict,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ulid import ULID
 
-from vyane_cli import connect
+from vyane_cli.api import connect
 from vyane_cli.core import ids
 
 entropy = st.binary(min_size=10, max_size=10)

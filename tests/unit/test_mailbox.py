@@ -13,18 +13,18 @@ from vyane_cli.core.mailbox import (
     Head,
     Mailbox,
     Op,
-    Process,
     Stage,
     advance,
     fold,
     parse_head,
     parse_message,
-    parse_process,
     render_entry,
     render_head,
     render_message,
 )
-from vyane_cli.core.messages import FromKind, Kind, Status, ToKind
+from vyane_cli.core.messages import Kind, Status, ToKind
+from vyane_cli.core.process import Process, parse_process
+from vyane_cli.core.speaker import FromKind
 
 IDS = [message(n).id for n in range(1, 5)]
 STATE_OPS = [op for op in Op if op is not Op.MESSAGE]

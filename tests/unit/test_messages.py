@@ -8,7 +8,6 @@ from vyane_cli.core import messages
 from vyane_cli.core.messages import (
     DIRECTIONS,
     PAYLOADS,
-    FromKind,
     Kind,
     Lane,
     Relation,
@@ -18,6 +17,7 @@ from vyane_cli.core.messages import (
     check_summary,
     decide_lane,
 )
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.errors import ExitCode, InvalidInputError, RefusedError
 
 C, D, N, Q = Lane.CONTROL, Lane.DIRECT, Lane.NORMAL, Lane.QUIET

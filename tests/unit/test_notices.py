@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.gating import NOTICE_GATES, Gate, Readings, Verdict, decide_notice
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.gating import NOTICE_GATES, Gate, Readings, Telling, Verdict, decide_notice
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Handshake, Head, Stage
 from vyane_cli.core.notices import (
     STALL_STEPS_S,
     Book,
     NoticeKind,
-    Telling,
     changes,
     count,
     digest_of,
@@ -25,7 +25,6 @@ from vyane_cli.core.notices import (
     tell,
 )
 from vyane_cli.core.tasks import Ledger, Task, TaskStatus
-from vyane_cli.core.turns import Clock
 
 NOW = Clock(1_000_000_000, 5_000_000, "boot")
 FREE = Readings(Head(), Liveness.IDLE, NOW.boot_ms, notice=Telling("new"))

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.envelopes import BUDGET, Templates, paginate, utf16_length
+from vyane_cli.core.envelopes import BUDGET, paginate
 from vyane_cli.core.ids import is_ulid, render_ulid
 from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.messages import FromKind, Kind, Lane, Message, ToKind, check_payload
+from vyane_cli.core.messages import Kind, Lane, Message, ToKind, check_payload
 from vyane_cli.core.results import (
     CANCELLED,
     STATUS_OF,
@@ -24,6 +24,8 @@ from vyane_cli.core.results import (
     plan_result,
     result_id,
 )
+from vyane_cli.core.speaker import FromKind
+from vyane_cli.core.text import Templates, utf16_length
 from vyane_cli.store import templates
 
 DISPATCH = render_ulid(1_700_000_000_000, b"0123456789")

@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 from vyane_cli.core.config import (
     DEFAULTS,
     KEYS,
+    Limits,
     check_key,
     check_value,
     parse_config,
     parse_value,
 )
 from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.core.gating import Limits
 from vyane_cli.core.messages import ToKind
 from vyane_cli.core.routing import parse_address
+from vyane_cli.core.text import nearest_names, slug
 from vyane_cli.core.workers import (
     FINAL,
     TRANSITIONS,
@@ -25,11 +26,9 @@ from vyane_cli.core.workers import (
     WorkerStatus,
     check_transition,
     find_worker,
-    nearest_names,
     parse_worker,
     readable_name,
     render_worker,
-    slug,
     unique_name,
 )
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError

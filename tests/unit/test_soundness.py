@@ -6,18 +6,11 @@ import pytest
 
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Trigger
-from vyane_cli.core.events import (
-    CATEGORIES,
-    PRODUCED,
-    SCHEMAS,
-    EventKind,
-    Outcome,
-    check_event,
-)
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.events import CATEGORIES, PRODUCED, SCHEMAS, EventKind, Outcome, check_event
 from vyane_cli.core.soundness import Checker, Damage
 from vyane_cli.core.turns import (
     STEPS,
-    Clock,
     Standing,
     TimelineHead,
     Transition,

@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from tests.unit.scripted import HOST, ME, Scripted, message, said
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
-from vyane_cli.core.gating import Limits, Moment
+from vyane_cli.core.config import Limits
+from vyane_cli.core.gating import Moment
 from vyane_cli.core.mailbox import Head, Mailbox, Op, Stage
-from vyane_cli.core.messages import FromKind, Kind, Lane, Status, ToKind
+from vyane_cli.core.messages import Kind, Lane, Status, ToKind
 from vyane_cli.core.plans import UNTURNED, moment_of
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.ticking import plan_tick
 
 HUMAN = FromKind.HUMAN

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from vyane_cli.channels import discord_reading as reading
-from vyane_cli.channels import discord_text
+from vyane_cli.channels import discord_reading, discord_text
 from vyane_cli.channels.discord_forum import PAGES_MAX, Forum
 from vyane_cli.channels.discord_limits import Limits
 from vyane_cli.channels.discord_parts import (
@@ -198,13 +197,15 @@ class DiscordChannel:
     @_answered
     def read(self, conversation: Conversation, cursor: str) -> Outcome:
         """What people wrote and changed since the cursor."""
-        known = reading.parse_cursor(cursor)
+        known = discord_reading.parse_cursor(cursor)
         me = self._forum.place()["me"]
-        pages = list(self._forum.pages(conversation.id, reading.begin_of(known)))
-        found = reading.take(known, [one for page in pages for one in page], me, self._rest.fetch)
-        problem = reading.NO_CONTENT if found.hidden else ""
+        pages = list(self._forum.pages(conversation.id, discord_reading.begin_of(known)))
+        found = discord_reading.take(
+            known, [one for page in pages for one in page], me, self._rest.fetch
+        )
+        problem = discord_reading.NO_CONTENT if found.hidden else ""
         more = len(pages) == PAGES_MAX and not found.hidden
-        page = Page(found.messages, reading.render_cursor(found.known), more, problem)
+        page = Page(found.messages, discord_reading.render_cursor(found.known), more, problem)
         return Outcome(Verdict.DONE, page=page)
 
     @_answered
@@ -212,16 +213,16 @@ class DiscordChannel:
         """After the newest message, or by the ids, which are times, after what was there then."""
         thread = conversation.id
         if at_ms:
-            then = reading.snowflake_at(at_ms)
-            cursor = reading.render_cursor(reading.Known(then, {}, then))
+            then = discord_reading.snowflake_at(at_ms)
+            cursor = discord_reading.render_cursor(discord_reading.Known(then, {}, then))
             return Outcome(Verdict.DONE, page=Page((), cursor))
         request = self._forum.request("GET", thread, "/messages", "read", "list")
         found = self._forum.ask(request._replace(query={"limit": "1"}))
         if not found:
             self._forum.believe_nothing()
         newest = int(found[0]["id"]) if found else int(thread)
-        known = reading.Known(newest, {}, newest)
-        return Outcome(Verdict.DONE, page=Page((), reading.render_cursor(known)))
+        known = discord_reading.Known(newest, {}, newest)
+        return Outcome(Verdict.DONE, page=Page((), discord_reading.render_cursor(known)))
 
     @_answered
     def acknowledge(

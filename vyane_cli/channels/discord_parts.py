@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vyane_cli.channels import discord_text as text_of
+from vyane_cli.channels import discord_text
 from vyane_cli.core.conversations import File, Part, Post
-from vyane_cli.core.envelopes import utf16_length
+from vyane_cli.core.text import utf16_length
 
 NO_PREVIEWS, SILENT = 1 << 2, 1 << 12
 PARTS_MAX = 8
@@ -22,15 +22,15 @@ NOBODY: Mapping[str, Any] = {"parse": []}
 
 def plan_parts(post: Post) -> Sequence[Part]:
     """The messages of a post; a very long one is its beginning and a file."""
-    whole = text_of.clean(post.text)
+    whole = discord_text.clean(post.text)
     if not whole.strip():
         return []
     # more than so many characters are more than so many messages, without a look at each
-    pieces = [] if len(whole) > PARTS_MAX * text_of.LIMIT else text_of.split(whole)
+    pieces = [] if len(whole) > PARTS_MAX * discord_text.LIMIT else discord_text.split(whole)
     files: tuple[File, ...] = ()
     if not pieces or len(pieces) > PARTS_MAX:
         begin = _EMPTY_LINES.sub("", whole)[: 4 * EXCERPT]
-        head = (text_of.split(begin, EXCERPT) or ["…"])[0]
+        head = (discord_text.split(begin, EXCERPT) or ["…"])[0]
         note = f"-# {len(whole):,} characters in all: output.txt"
         data = whole.encode("utf-8", "replace")
         if len(data) > FILE_MAX:
@@ -40,7 +40,7 @@ def plan_parts(post: Post) -> Sequence[Part]:
     if post.mention:
         calls = " ".join(f"<@{user}>" for user in post.mention)
         together = f"{calls} {pieces[0]}"
-        fits = utf16_length(together) <= text_of.LIMIT
+        fits = utf16_length(together) <= discord_text.LIMIT
         pieces = [together, *pieces[1:]] if fits else [calls, *pieces]
     first = Part(pieces[0], files, post.notify, post.mention)
     return [first, *(Part(piece) for piece in pieces[1:])]
@@ -50,7 +50,7 @@ def message_of(part: Part) -> tuple[dict[str, Any], tuple[File, ...]]:
     """A message's body. Whatever its text holds, it calls nobody but `part.mention`."""
     mentions = {**NOBODY, "users": list(part.mention)} if part.mention else dict(NOBODY)
     body: dict[str, Any] = {
-        "content": text_of.clean(fit(part.text)),
+        "content": discord_text.clean(fit(part.text)),
         "allowed_mentions": mentions,
         "flags": NO_PREVIEWS | (0 if part.notify else SILENT),
     }
@@ -64,7 +64,7 @@ def message_of(part: Part) -> tuple[dict[str, Any], tuple[File, ...]]:
 
 def fit(text: str) -> str:
     """A text that was not made by `plan`: its beginning."""
-    pieces = text_of.split(text)
+    pieces = discord_text.split(text)
     return pieces[0] if len(pieces) > 1 else text
 
 

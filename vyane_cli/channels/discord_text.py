@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vyane_cli.core.envelopes import utf16_length
+from vyane_cli.core.text import utf16_length
 
 LIMIT = 2_000
 TITLE_MAX = 100

@@ -32,7 +32,7 @@ from vyane_cli.core.conversations import (
     Surroundings,
     Verdict,
 )
-from vyane_cli.core.workers import slug
+from vyane_cli.core.text import slug
 from vyane_cli.errors import InvalidInputError
 
 NAME = "file"

@@ -7,7 +7,8 @@ import typer
 from vyane_cli.commands.state import state_of
 from vyane_cli.core.durations import parse_duration_s
 from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.messages import FromKind, Kind, Status
+from vyane_cli.core.messages import Kind, Status
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.inboxes import list_messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.core.values import NamedTuple, StrEnum
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Process, parse_process
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.process import Process, parse_process
 from vyane_cli.core.values import NamedTuple
 
 TYPE_CHECKING = False

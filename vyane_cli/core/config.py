@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from vyane_cli.core.gating import Limits
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import InvalidInputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+class Limits(NamedTuple):
+    """The thresholds of `[delivery]` in config.toml."""
+
+    too_soon_ms: int = 300_000
+    start_wait_ms: int = 300_000
+    handed_grace_ms: int = 30_000
+    starts_per_hour: int = 30
+    stop_continuations: int = 3
+    overdue_ms: int = 10_000
 
 
 class Key(NamedTuple):

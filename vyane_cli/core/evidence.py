@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.drafts import Draft
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.gating import age_ms, is_late
 from vyane_cli.core.mailbox import NO_START, Carried, Entry, Op, Stage
 from vyane_cli.core.messages import Kind, Lane, Status
 from vyane_cli.core.plans import Snapshot, origin_of
-from vyane_cli.core.turns import Clock, Transition
+from vyane_cli.core.turns import Transition
 
 
 def settle_evidence(

@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vyane_cli.core.config import Limits
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Head
 from vyane_cli.core.messages import Kind, Lane, Message, Position
 from vyane_cli.core.values import NamedTuple, StrEnum
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from vyane_cli.core.notices import Telling
+
+class Telling(NamedTuple):
+    """What the gates look at beside the target."""
+
+    digest: str
+    told_digest: str = ""
+    """Of the notice that the target was told last."""
+    told_ms: int | None = None
+    """Boot clock of it; None: never, or in another boot."""
+    waiting: str = ""
+    """Id of a notice that the target has not read yet."""
+    stall_ms: int | None = None
+    """For how long nothing moved; None: the notice is of something that did."""
+    stall_after_ms: int = 900_000
+
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -100,17 +113,6 @@ NOTICE_GATES: Mapping[Gate, str] = {
 """What vyane's own notices to a main worker pass before one becomes a message, in this order;
 when each gate is open, for people.
 """
-
-
-class Limits(NamedTuple):
-    """The thresholds of `[delivery]` in config.toml."""
-
-    too_soon_ms: int = 300_000
-    start_wait_ms: int = 300_000
-    handed_grace_ms: int = 30_000
-    starts_per_hour: int = 30
-    stop_continuations: int = 3
-    overdue_ms: int = 10_000
 
 
 class Readings(NamedTuple):

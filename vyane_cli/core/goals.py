@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from vyane_cli.core.text import nearest_names
 from vyane_cli.core.values import NamedTuple, StrEnum
-from vyane_cli.core.workers import nearest_names
 from vyane_cli.errors import InvalidInputError, NotFoundError
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from vyane_cli.core.tasks import (
     check_change,
     check_texts,
 )
-from vyane_cli.core.workers import nearest_names
+from vyane_cli.core.text import nearest_names
 from vyane_cli.errors import ConflictError, NotFoundError, RefusedError
 
 

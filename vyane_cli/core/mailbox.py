@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from vyane_cli.core.messages import FromKind, Kind, Lane, Message, Status, ToKind
+from vyane_cli.core.messages import Kind, Lane, Message, Status, ToKind
+from vyane_cli.core.process import Process, parse_process
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
@@ -67,15 +69,6 @@ class Head(NamedTuple):
     starts_ms: tuple[int, ...] = ()
     """Boot clock of the starts of the last hour: the rate guard."""
     takeover: Carried | None = None
-
-
-class Process(NamedTuple):
-    """One process, so that a reused pid is told apart: compare all four."""
-
-    boot: str
-    namespace: str
-    pid: int
-    start: int
 
 
 class Claim(NamedTuple):
@@ -370,18 +363,6 @@ def render_head(head: Head) -> dict[str, Any]:
     if head.takeover is not None:
         data["takeover"] = head.takeover._asdict()
     return data
-
-
-def parse_process(data: object) -> Process | None:
-    """A process from its stored form."""
-    if not isinstance(data, Mapping):
-        return None
-    try:
-        return Process(
-            str(data["boot"]), str(data["namespace"]), int(data["pid"]), int(data["start"])
-        )
-    except (KeyError, OverflowError, TypeError, ValueError):
-        return None
 
 
 def parse_host(data: object) -> tuple[int, int] | None:

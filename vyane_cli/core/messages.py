@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vyane_cli.core.schemas import Schema, check, clean
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.errors import InvalidInputError, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 DAY_S = 86_400.0
 INFO_TTL_S = 3_600.0
@@ -33,14 +35,6 @@ class Kind(StrEnum):
     CONTEXT_INJECT = "context-inject"
     STATUS_UPDATE = "status-update"
     INFO = "info"
-
-
-class FromKind(StrEnum):
-    """Who speaks."""
-
-    WORKER = "worker"
-    HUMAN = "human"
-    EXTERNAL = "external"
 
 
 class ToKind(StrEnum):

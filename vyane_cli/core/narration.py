@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from vyane_cli.core.binding_forms import SECRET_TEXT
-from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.events import EventKind, Outcome
 from vyane_cli.core.messages import first_line
+from vyane_cli.core.text import Templates
 from vyane_cli.core.workers import WorkerStatus
 
 PROGRESS_MAX = 80

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from vyane_cli.core.workers import nearest_names
+from vyane_cli.core.text import nearest_names
 from vyane_cli.errors import NotFoundError
 
 TYPE_CHECKING = False

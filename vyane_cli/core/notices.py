@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.ids import render_ulid
 from vyane_cli.core.queue import in_order
 from vyane_cli.core.tasks import Ledger, Task, TaskStatus
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 STALL_STEPS_S = (900, 3_600, 14_400, 43_200)
 """A stall is told of once when it has lasted so long: not every few minutes anew."""
@@ -29,21 +30,6 @@ class NoticeKind(StrEnum):
     BLOCKED = "blocked"
     DONE = "done"
     STALL = "stall"
-
-
-class Telling(NamedTuple):
-    """What the gates look at beside the target."""
-
-    digest: str
-    told_digest: str = ""
-    """Of the notice that the target was told last."""
-    told_ms: int | None = None
-    """Boot clock of it; None: never, or in another boot."""
-    waiting: str = ""
-    """Id of a notice that the target has not read yet."""
-    stall_ms: int | None = None
-    """For how long nothing moved; None: the notice is of something that did."""
-    stall_after_ms: int = 900_000
 
 
 class Item(NamedTuple):

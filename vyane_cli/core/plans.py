@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall
-from vyane_cli.core.envelopes import Templates
-from vyane_cli.core.gating import Decision, Limits, Moment
-from vyane_cli.core.mailbox import Entry, Head, Mailbox, Op, Process
-from vyane_cli.core.turns import Clock, TimelineHead, Transition
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.config import Limits
+from vyane_cli.core.gating import Decision, Moment
+from vyane_cli.core.mailbox import Entry, Head, Mailbox, Op
+from vyane_cli.core.process import Process
+from vyane_cli.core.sessions import Markers
+from vyane_cli.core.text import Templates
+from vyane_cli.core.turns import TimelineHead, Transition
 from vyane_cli.core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -90,16 +94,6 @@ class Showing(NamedTuple):
     """The host's process that gets it."""
     ends: bool = False
     """It ends the turn: a cancel, which is consumed by being told."""
-
-
-class Markers(NamedTuple):
-    """What the guard and the other ticks shall find beside the session afterwards."""
-
-    pending: bool
-    control: bool
-    proof: bool
-    due_ms: int | None
-    """In how many milliseconds mail that may start a turn is due; None: there is none."""
 
 
 class TickPlan(NamedTuple):

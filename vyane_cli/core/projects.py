@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from vyane_cli.core.ids import is_safe_id
+from vyane_cli.core.text import nearest_names
 from vyane_cli.core.values import NamedTuple
-from vyane_cli.core.workers import Worker, nearest_names
+from vyane_cli.core.workers import Worker
 from vyane_cli.errors import InvalidInputError, NotFoundError
 
 TYPE_CHECKING = False

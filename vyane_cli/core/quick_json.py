@@ -34,12 +34,7 @@ def _refuse(value: object) -> object:
 
 
 def _by_c() -> tuple[Callable[..., Any], Callable[..., str]]:
-    from _json import (
-        encode_basestring,
-        encode_basestring_ascii,
-        make_encoder,
-        make_scanner,
-    )
+    from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
 
     scanners = {
         strict: make_scanner(_Rules(strict))  # type: ignore[arg-type]

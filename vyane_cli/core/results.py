@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 
 from vyane_cli.core import ids
-from vyane_cli.core.envelopes import cut_utf16, utf16_length
 from vyane_cli.core.messages import MONTH_S
+from vyane_cli.core.text import cut_utf16, utf16_length
 from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.core.workers import WorkerStatus
 

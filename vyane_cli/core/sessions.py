@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.process import Process, parse_process
 from vyane_cli.core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+class Markers(NamedTuple):
+    """What the guard and the other ticks shall find beside the session afterwards."""
+
+    pending: bool
+    control: bool
+    proof: bool
+    due_ms: int | None
+    """In how many milliseconds mail that may start a turn is due; None: there is none."""
 
 
 class HostSession(NamedTuple):

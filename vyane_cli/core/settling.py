@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vyane_cli.core import turns
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.config import Limits
 from vyane_cli.core.events import EventKind, Outcome
-from vyane_cli.core.gating import Limits, Moment, Readings, ask_fence, decide, recent_starts
+from vyane_cli.core.gating import Moment, Readings, ask_fence, decide, recent_starts
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry, Head, Mailbox, Op, takeover_of
 from vyane_cli.core.messages import Lane, Position, Status
-from vyane_cli.core.plans import Change, Markers, Showing
-from vyane_cli.core.turns import Clock, Transition
+from vyane_cli.core.plans import Change, Showing
+from vyane_cli.core.sessions import Markers
+from vyane_cli.core.turns import Transition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

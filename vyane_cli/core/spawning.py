@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from vyane_cli.core.messages import (
-    LAUNCHED,
-    FromKind,
-    Kind,
-    Lane,
-    Message,
-    ToKind,
-    default_ttl_s,
-    first_line,
-)
+from vyane_cli.core.messages import LAUNCHED, Kind, Lane, Message, ToKind, default_ttl_s, first_line
 from vyane_cli.core.sessions import LogicalSession
+from vyane_cli.core.speaker import FromKind
+from vyane_cli.core.text import slug
 from vyane_cli.core.values import NamedTuple, StrEnum
-from vyane_cli.core.workers import NAME_MAX, Worker, WorkerStatus, slug, unique_name
+from vyane_cli.core.workers import NAME_MAX, Worker, WorkerStatus, unique_name
 from vyane_cli.errors import ConflictError, InvalidInputError
 
 TYPE_CHECKING = False

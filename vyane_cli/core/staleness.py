@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus
 

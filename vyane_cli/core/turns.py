@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zlib import crc32
 
-from vyane_cli.core.calls import Event as HookEvent
-from vyane_cli.core.calls import HookCall, Trigger
-from vyane_cli.core.events import Event, EventKind, Outcome, normalise_error
-from vyane_cli.core.mailbox import Process, parse_process
+from vyane_cli.core.calls import Event, HookCall, Trigger
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.events import Event as events_Event
+from vyane_cli.core.events import EventKind, Outcome, normalise_error
+from vyane_cli.core.process import Process, parse_process
 from vyane_cli.core.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 REMEMBERED = 12
 """How many of the host's turn ids are remembered, so that a late event is told from a new turn."""
@@ -107,80 +109,53 @@ class Step(StrEnum):
 _ANEW = (Step.INTERRUPT, Step.START)
 
 # fmt: off
-STEPS: Mapping[HookEvent, Mapping[Standing, tuple[Step, ...]]] = {
-    HookEvent.PROMPT: {
+STEPS: Mapping[Event, Mapping[Standing, tuple[Step, ...]]] = {
+    Event.PROMPT: {
         Standing.SAME: (),  # typed ahead, or a wake in the middle of a turn
         Standing.NEW:  _ANEW,
         Standing.OLD:  (),
         Standing.NONE: _ANEW,
     },
-    HookEvent.TOOL: {
+    Event.TOOL: {
         Standing.SAME: (Step.PROVE,),
         Standing.NEW:  (*_ANEW, Step.PROVE),  # after Esc with a queued prompt no prompt event comes
         Standing.OLD:  (),
         Standing.NONE: (Step.PROVE,),
     },
-    HookEvent.BATCH: {
+    Event.BATCH: {
         Standing.SAME: (Step.PROVE, Step.TOOLS),
         Standing.NEW:  (*_ANEW, Step.PROVE, Step.TOOLS),
         Standing.OLD:  (),
         Standing.NONE: (Step.PROVE, Step.TOOLS),
     },
-    HookEvent.PERMISSION: {
+    Event.PERMISSION: {
         Standing.SAME: (Step.ASKED,),
         Standing.NEW:  (),  # it moves no turn
         Standing.OLD:  (),
         Standing.NONE: (Step.ASKED,),
     },
-    HookEvent.STOP: {
+    Event.STOP: {
         Standing.SAME: (Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),
         Standing.NEW:  (*_ANEW, Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),
         Standing.OLD:  (),
         Standing.NONE: (Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),
     },
-    HookEvent.STOP_FAILURE: {
+    Event.STOP_FAILURE: {
         Standing.SAME: (Step.TOOLS, Step.FAIL,),
         Standing.NEW:  (*_ANEW, Step.TOOLS, Step.FAIL),
         Standing.OLD:  (),
         Standing.NONE: (Step.TOOLS, Step.FAIL,),
     },
-    HookEvent.SESSION_END: dict.fromkeys(Standing, (Step.EXIT,)),  # its id is a new one: no matter
+    Event.SESSION_END: dict.fromkeys(Standing, (Step.EXIT,)),  # its id is a new one: no matter
 }
 # fmt: on
-
-
-class Clock(NamedTuple):
-    """One reading of the clocks, for a whole operation."""
-
-    now_ms: int
-    boot_ms: int
-    boot: str = ""
-    awake_ms: int = 0
-    """As `boot_ms`, without the time in which the machine slept."""
-
-    @property
-    def at(self) -> float:
-        """Unix seconds, as files have them."""
-        return self.now_ms / 1000
-
-    def since_s(self, at: float, boot: str, awake_ms: int) -> float:
-        """Seconds since a moment that both clocks are on record of, in which anybody could act.
-
-        Within one boot no step of the wall clock counts, nor the time in which the machine slept.
-        Of an earlier boot what would lie ahead is long over; without a boot the wall clock is all
-        there is.
-        """
-        if boot and boot == self.boot:
-            return (self.awake_ms - awake_ms) / 1000
-        age_s = self.at - at
-        return float("inf") if boot and age_s < 0 else age_s
 
 
 def standing(head: TimelineHead, call: HookCall, clock: Clock) -> Standing:
     """What the call's turn id is to the open turn. A byte-equal repeat of its beginning is OLD."""
     turn = head.open
     if turn is not None and turn.session == call.session and _repeats(turn, call, clock):
-        return Standing.OLD if call.event is HookEvent.STOP else Standing.SAME
+        return Standing.OLD if call.event is Event.STOP else Standing.SAME
     if not call.turn:
         return Standing.NONE
     if turn is not None and turn.session == call.session and turn.native == call.turn:
@@ -200,9 +175,7 @@ def _goes_on(head: TimelineHead, call: HookCall) -> bool:
     if head.open is not None or last is None or not last.native or last.native != call.turn:
         return False
     again = call.stop_active and call.digest != last.digest
-    return call.event in (HookEvent.TOOL, HookEvent.BATCH) or (
-        call.event is HookEvent.STOP and again
-    )
+    return call.event in (Event.TOOL, Event.BATCH) or (call.event is Event.STOP and again)
 
 
 def _repeats(turn: OpenTurn, call: HookCall, clock: Clock) -> bool:
@@ -214,7 +187,7 @@ class Transition(NamedTuple):
     """A head, the events that led to it, and the head after each of them."""
 
     head: TimelineHead
-    events: tuple[Event, ...] = ()
+    events: tuple[events_Event, ...] = ()
     heads: tuple[TimelineHead, ...] = ()
 
 
@@ -225,7 +198,7 @@ def _noted(state: Transition, clock: Clock) -> Transition:
         return state
     payload = {"code": "clock_moved_back", "text": f"by {head.at - clock.at:.0f} s"}
     head = head._replace(seq=head.seq + 1, at=clock.at)
-    event = Event(head.seq, EventKind.DIAGNOSTIC, payload, at=clock.at)
+    event = events_Event(head.seq, EventKind.DIAGNOSTIC, payload, at=clock.at)
     return Transition(head, (*state.events, event), (*state.heads, head))
 
 
@@ -242,7 +215,7 @@ def emit(
     state = _noted(state, clock)
     head = state.head._replace(seq=state.head.seq + 1, at=clock.at)
     turn = head.open if in_turn else None
-    event = Event(
+    event = events_Event(
         head.seq,
         kind,
         payload,

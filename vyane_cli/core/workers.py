@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from vyane_cli.core.liveness import Liveness
+from vyane_cli.core.text import nearest_names, slug
 from vyane_cli.core.values import NamedTuple, StrEnum
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 NAME_MAX = 80
 
@@ -183,18 +185,6 @@ def readable_name(folder: str, branch: str) -> str:
     return f"session-{name}" if is_reserved(name) else name
 
 
-def slug(text: str, limit: int = 40) -> str:
-    """Letters and digits in lower case, joined by dashes, cut at a word's edge if there is one."""
-    cleaned = "".join(c if c.isalnum() else " " for c in text.lower()).split()
-    out = ""
-    for word in cleaned:
-        longer = f"{out}-{word}" if out else word
-        if len(longer) > limit:
-            return out or word[:limit]
-        out = longer
-    return out
-
-
 def unique_name(wanted: str, taken: Collection[str]) -> str:
     """`wanted`, or with the first number from 2 on that makes it unique whatever the case."""
     lower = {name.casefold() for name in taken}
@@ -230,12 +220,3 @@ def find_worker(text: str, workers: Sequence[Worker]) -> Worker:
         hint = "" if nearest else f"known: {listed}" if names else NOBODY
         raise NotFoundError("worker", text, nearest, hint)
     return exact[0]
-
-
-def nearest_names(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Up to three names that look like `text`."""
-    import difflib
-
-    by_lower = {name.casefold(): name for name in names}
-    found = difflib.get_close_matches(text.strip().casefold(), list(by_lower), 3, 0.5)
-    return tuple(by_lower[name] for name in found)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from vyane_cli.core import quick_json
 from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

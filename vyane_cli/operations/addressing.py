@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from vyane_cli.core.messages import FromKind, Relation, ToKind
+from vyane_cli.core.messages import Relation, ToKind
 from vyane_cli.core.routing import Address, Relative, parse_address
-from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, is_stale, nearest_names
+from vyane_cli.core.speaker import FromKind, Speaker
+from vyane_cli.core.text import nearest_names
+from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, is_stale
 from vyane_cli.errors import InvalidInputError, NotFoundError
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.liveness import last_sign, look
 from vyane_cli.operations.storing import Target
 from vyane_cli.store import registry

@@ -20,7 +20,8 @@ from vyane_cli.store import ledger, markers, needs, projects, schedules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.runtime import Deadline, Runtime
+    from vyane_cli.runtime import Runtime
+    from vyane_cli.store.locks import Deadline
 
 SOON_S = 3600.0
 

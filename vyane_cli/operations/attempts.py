@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.drafts import LANES
 from vyane_cli.core.gating import Decision, Readings, Verdict, ask_fence, recent_starts
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry, Mailbox, Op, takeover_of
 from vyane_cli.core.messages import Lane
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.store import inbox

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vyane_cli.core.messages import FromKind, Kind, ToKind
+from vyane_cli.core.messages import Kind, ToKind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.storing import Target
 from vyane_cli.store import registry
 from vyane_cli.store.locks import Kind as LockKind

@@ -8,7 +8,6 @@ from vyane_cli.core import ids
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.messages import (
     BOUNCED,
-    FromKind,
     Kind,
     Message,
     Status,
@@ -17,6 +16,7 @@ from vyane_cli.core.messages import (
     first_line,
     from_vyane,
 )
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.errors import shortened
 from vyane_cli.operations.needs import call_person
 from vyane_cli.operations.storing import Target, is_stored, store

@@ -9,9 +9,10 @@ from __future__ import annotations
 from vyane_cli.core import turns
 from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.mailbox import Mailbox, Op, Process
+from vyane_cli.core.mailbox import Mailbox, Op
 from vyane_cli.core.messages import Lane
 from vyane_cli.core.plans import Change, FreshIds, Showing, Snapshot, TickPlan
+from vyane_cli.core.process import Process
 from vyane_cli.core.sessions import HostSession
 from vyane_cli.core.settling import plan_markers, plan_settle, plan_unshown, settle_turn
 from vyane_cli.core.ticking import plan_tick

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vyane_cli.core import turns
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.core.turns import Clock
 from vyane_cli.store import registry, timeline
 from vyane_cli.store.locks import Kind
 

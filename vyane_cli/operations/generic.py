@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vyane_cli.core.calls import Event, HookCall
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
 from vyane_cli.operations.desk import Desk

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
-from vyane_cli.core.values import NamedTuple
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import InvalidInputError, RefusedError
 from vyane_cli.store import processes, registry
@@ -18,23 +17,10 @@ if TYPE_CHECKING:
 
     from vyane_cli.runtime import Runtime
 
+
 HOST_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
 HOST_MARKS = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI")
 """Set inside a host's shell even where no session id is."""
-
-
-class Speaker(NamedTuple):
-    """The one who runs this command."""
-
-    kind: FromKind
-    id: str
-    name: str
-    session: HostSession | None = None
-
-    @property
-    def in_host(self) -> bool:
-        """Whether an agent's session is behind it: such a speaker has no person's authority."""
-        return self.kind is FromKind.WORKER or self.id.startswith("agent:")
 
 
 def whoami(runtime: Runtime) -> Speaker:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.gating import Decision, Readings, Verdict
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry
 from vyane_cli.core.resuming import decide_start
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import RefusedError
 from vyane_cli.operations.attempts import record_start

@@ -15,8 +15,7 @@ from vyane_cli.core.workers import Worker, WorkerStatus, find_worker, render_wor
 from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.operations.boxes import waiting
 from vyane_cli.operations.resume import may_resume
-from vyane_cli.store import bindings as book
-from vyane_cli.store import markers, processes, registry, timeline
+from vyane_cli.store import bindings, markers, processes, registry, timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def describe_worker(runtime: Runtime, worker: Worker) -> WorkerReport:
 
 def _thread_of(runtime: Runtime, session: str) -> str | None:
     """The conversation that the session is bound to: the bindings are the one word on it."""
-    place = place_of(book.load(runtime.layout).values(), session) if session else None
+    place = place_of(bindings.load(runtime.layout).values(), session) if session else None
     return place.conversation.id if place is not None else None
 
 

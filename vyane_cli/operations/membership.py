@@ -8,10 +8,7 @@ from vyane_cli.core.events import Outcome
 from vyane_cli.core.gating import is_late
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Handshake, Stage
-from vyane_cli.core.projects import (
-    Project,
-    members,
-)
+from vyane_cli.core.projects import Project, members
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.liveness import Look, look

@@ -15,8 +15,9 @@ from vyane_cli.store import needs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.core.attention import NeedCall
-    from vyane_cli.core.turns import Clock
-    from vyane_cli.runtime import Deadline, Runtime
+    from vyane_cli.core.clock import Clock
+    from vyane_cli.runtime import Runtime
+    from vyane_cli.store.locks import Deadline
 
 URLS = "VYANE_NOTIFY_URLS"
 

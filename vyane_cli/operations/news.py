@@ -6,18 +6,19 @@ nothing is new (liveness, membership) is imported when it is.
 
 from __future__ import annotations
 
-from vyane_cli.core import notices as rules
+from vyane_cli.core import notices
 from vyane_cli.core.books import Books
-from vyane_cli.core.gating import Decision, Readings, Verdict, decide_notice
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.gating import Decision, Readings, Telling, Verdict, decide_notice
 from vyane_cli.core.judging import GoalState, Judgement, judge
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.messages import MONTH_S, Kind, Message, from_vyane
-from vyane_cli.core.notices import Book, Item, Telling
+from vyane_cli.core.notices import Book, Item
 from vyane_cli.core.projects import Project
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.core.workers import Worker
-from vyane_cli.store import inbox, ledger, notices, templates
+from vyane_cli.store import inbox, ledger, templates
+from vyane_cli.store import notices as store_notices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def look_for_news(runtime: Runtime, project: Project, main: Worker | None, clock
     layout = runtime.layout
     books = ledger.read(layout, project.name)
     judgement = judge(books)
-    book = before = notices.load(layout, project.name)
+    book = before = store_notices.load(layout, project.name)
     waiting: tuple[Item, ...] = ()
     if books.ledger is not None:
-        book = rules.forget(book, books.ledger)
-        waiting = rules.changes(books.ledger, book, project.main)
+        book = notices.forget(book, books.ledger)
+        waiting = notices.changes(books.ledger, book, project.main)
     book, item, stalled_s = _head(runtime, project, books, judgement, book, waiting, clock)
     decision = _decide(runtime, main, books, judgement, book, item, stalled_s, clock)
     due = stalled_s is None or stalled_s >= float(runtime.config["notices.stall_after_s"])
@@ -74,9 +75,9 @@ def _head(
     if waiting or books.ledger is None or judgement.state is not GoalState.OPEN:
         return book, waiting[0] if waiting else None, None
     moved = max([task.changed_at for task in books.ledger.tasks] + [project.created_at])
-    mark = rules.digest_of(*(f"{t.id} {t.status} {t.changed_at:.3f}" for t in books.ledger.tasks))
-    book = rules.see(book, mark, moved, clock)
-    stalled_s = rules.stalled_s(book, clock)
+    mark = notices.digest_of(*(f"{t.id} {t.status} {t.changed_at:.3f}" for t in books.ledger.tasks))
+    book = notices.see(book, mark, moved, clock)
+    stalled_s = notices.stalled_s(book, clock)
     if stalled_s >= float(runtime.config["notices.stall_after_s"]):
         from vyane_cli.operations.membership import is_at_work, members_of, turns_of
 
@@ -87,14 +88,14 @@ def _head(
         for one in members:
             turns, at = turns_of(runtime, one.worker)
             if one.worker.id == project.main:
-                heard = rules.heard_of_stall(book, mark, turns)
+                heard = notices.heard_of_stall(book, mark, turns)
                 at = at if heard is None else heard
             ends.append(at)
         ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: it was set back
         moved = max(moved, ended)
         stalled_s = min(stalled_s, max(clock.at - ended, 0.0))
     left = tuple(name for one in judgement.evidence for name in one.items)
-    item = rules.stall_of(moved, mark, stalled_s, left)
+    item = notices.stall_of(moved, mark, stalled_s, left)
     return book, item if item.key != book.stall else None, stalled_s
 
 
@@ -146,7 +147,7 @@ def message_of(
     text = text_of(runtime, project, news.judgement, item)
     at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
     at = max(at, project.created_at)  # a task that was edited by hand may have no time
-    notice = rules.notice_id(project.name, main.id, item, at)
+    notice = notices.notice_id(project.name, main.id, item, at)
     message = from_vyane(notice, clock.at, main.id, Kind.CONTEXT_INJECT, text)
     return message._replace(ttl_seconds=MONTH_S)  # it counts as told, so it waits to be read
 

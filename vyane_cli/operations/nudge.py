@@ -5,7 +5,7 @@ For a session that its host watches (`watch`) this publishes only: the target's 
 
 from __future__ import annotations
 
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.clock import Clock
 from vyane_cli.errors import LockTimeoutError, VyaneError
 from vyane_cli.store import files, locks, markers, registry
 

@@ -6,19 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.messages import DAY_S, Message, ToKind
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.speaker import Speaker
 from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
-from vyane_cli.operations.identity import Speaker
-from vyane_cli.operations.storing import (
-    Target,
-    is_stored,
-    keep_copy,
-    reach_targets,
-    store_each,
-)
+from vyane_cli.operations.storing import Target, is_stored, keep_copy, reach_targets, store_each
 from vyane_cli.store import codec, document, files
-from vyane_cli.store.locks import Kind as LockKind
+from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +74,7 @@ def send_once(
     layout = runtime.layout
     digest = _digest(speaker.kind, speaker.id, key)
     content = _content(messages, family)
-    with runtime.held((LockKind.KEY, digest)):
+    with runtime.held((Kind.KEY, digest)):
         known = document.load(layout.key(digest))
         if known is not None and known.get("content") != content:
             raise ConflictError(
@@ -152,7 +146,7 @@ def take_broadcast_turn(runtime: Runtime, clock: Clock, key: str = "") -> None:
     A retry under the key that has the turn goes on with it.
     """
     layout = runtime.layout
-    with runtime.held((LockKind.BROADCAST, "")):
+    with runtime.held((Kind.BROADCAST, "")):
         last = document.load(layout.broadcast()) or {}
         if key and last.get("key") == key:
             return

@@ -7,13 +7,7 @@ import os
 from vyane_cli.core.calls import Event, HookCall
 from vyane_cli.core.ids import is_safe_id, logical_session_id, worker_id
 from vyane_cli.core.sessions import HostSession, LogicalSession
-from vyane_cli.core.workers import (
-    Worker,
-    WorkerStatus,
-    check_name,
-    readable_name,
-    unique_name,
-)
+from vyane_cli.core.workers import Worker, WorkerStatus, check_name, readable_name, unique_name
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 from vyane_cli.store import files, markers, processes, registry
 from vyane_cli.store.locks import Kind
@@ -355,7 +349,7 @@ def folder_and_branch(cwd: str) -> tuple[str, str]:
         if os.path.isdir(git):
             return folder, _branch(git)
         if os.path.isfile(git):  # a worktree: `gitdir: PATH`
-            pointer = registry.read_text(git)
+            pointer = files.read_text(git)
             target = pointer.partition("gitdir:")[2].strip()
             return folder, _branch(os.path.join(folder, target)) if target else ""
         folder = os.path.dirname(folder)
@@ -363,5 +357,5 @@ def folder_and_branch(cwd: str) -> tuple[str, str]:
 
 
 def _branch(git_dir: str) -> str:
-    head = registry.read_text(os.path.join(git_dir, "HEAD"))
+    head = files.read_text(os.path.join(git_dir, "HEAD"))
     return head.rpartition("refs/heads/")[2] if "refs/heads/" in head else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import find_worker
 from vyane_cli.errors import InvalidInputError, RefusedError
 from vyane_cli.operations.generic import prove

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from vyane_cli.core.cursors import render_cursor
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.messages import FromKind, Kind, Lane, Message, ToKind, body_of, first_line
+from vyane_cli.core.messages import Kind, Lane, Message, ToKind, body_of, first_line
 from vyane_cli.core.results import (
     CANCELLED,
     STATUS_OF,
@@ -26,6 +26,7 @@ from vyane_cli.core.results import (
     result_id,
 )
 from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
 from vyane_cli.operations.diagnose import note_in_timeline

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.messages import (
     DAY_S,
     PAYLOAD_MAX_BYTES,
@@ -27,13 +28,13 @@ from vyane_cli.core.messages import (
     told_by,
 )
 from vyane_cli.core.results import Ending, Report, result_id
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.speaker import Speaker
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError, VyaneError
 from vyane_cli.operations.addressing import find_address, resolve
 from vyane_cli.operations.awaiting import block, check_awaitable
 from vyane_cli.operations.diagnose import diagnose
-from vyane_cli.operations.identity import Speaker, claim_kind, require_person, whoami
+from vyane_cli.operations.identity import claim_kind, require_person, whoami
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.once import Sent, send_once, take_broadcast_turn
 from vyane_cli.operations.results import check_reportable, settle_child

@@ -15,7 +15,7 @@ from vyane_cli.core.calls import Event, HookCall, Reply
 from vyane_cli.errors import LockTimeoutError
 from vyane_cli.operations.tick import tick
 from vyane_cli.runtime import WATCH_BUDGET_S
-from vyane_cli.store import locks, processes, registry, timeline
+from vyane_cli.store import files, locks, processes, registry, timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _wait(runtime: Runtime, session: HostSession, host: Host) -> bool:
         time.sleep(LOOK_S)
         if os.getppid() != guard:
             return False  # the host has ended this handler: nobody hears it any more
-        due = registry.read_text(layout.due(session.worker))
+        due = files.read_text(layout.due(session.worker))
         if not os.path.exists(layout.due(session.worker)):
             return False
         if registry.read_current(layout, session.worker) != session.id:

@@ -6,14 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.mailbox import render_message
-from vyane_cli.core.messages import FromKind, Kind, Message, Relation, ToKind
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.messages import Kind, Message, Relation, ToKind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import DurabilityUnknownError, VyaneError
 from vyane_cli.operations.diagnose import append_fact
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.nudge import publish, reach
 from vyane_cli.store import files, inbox, journal, markers
 from vyane_cli.store.locks import Kind as LockKind

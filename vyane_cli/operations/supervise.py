@@ -8,19 +8,20 @@ of two ticks at once one tells and the other finds it told.
 
 from __future__ import annotations
 
-from vyane_cli.core import notices as rules
+from vyane_cli.core import notices
 from vyane_cli.core.calls import Event, HookCall
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.gating import Decision, Gate, Verdict
 from vyane_cli.core.notices import Item
 from vyane_cli.core.projections import blocked_page, to_main
 from vyane_cli.core.projects import Project, project_of_worker
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.news import look_for_news, message_of
 from vyane_cli.operations.nudge import publish
-from vyane_cli.store import document, files, journal, notices, projects, registry
-from vyane_cli.store.locks import Kind as LockKind
+from vyane_cli.store import document, files, journal, projects, registry
+from vyane_cli.store import notices as store_notices
+from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def supervise(runtime: Runtime, worker: str, call: HookCall, deadline: Deadline)
     if project is None:
         return None
     main = registry.Registry(runtime.layout).workers.get(project.main)
-    locks = [(LockKind.NOTICES, project.name)]
+    locks = [(Kind.NOTICES, project.name)]
     if main is not None:
-        locks.append((LockKind.INBOX, main.id))
+        locks.append((Kind.INBOX, main.id))
     with runtime.held(*locks, deadline=deadline):
         outcome = _tell(runtime, project, main)
     _afterwards(runtime, outcome, call, deadline)
@@ -94,7 +95,7 @@ def _tell(runtime: Runtime, project: Project, main: Worker | None) -> Outcome:
     layout, clock = runtime.layout, runtime.clock()
     found = look_for_news(runtime, project, main, clock)
     book, item, decision = found.book, found.item, found.decision
-    notices.show(
+    store_notices.show(
         layout,
         project.name,
         to_main(found.books, found.judgement, found.waiting),
@@ -109,10 +110,10 @@ def _tell(runtime: Runtime, project: Project, main: Worker | None) -> Outcome:
             store_held(runtime, target, message, clock)
         from vyane_cli.operations.membership import turns_of
 
-        book = rules.tell(book, item, message.id, clock, turns_of(runtime, main)[0])
+        book = notices.tell(book, item, message.id, clock, turns_of(runtime, main)[0])
         _log(runtime, project, item, decision, clock, message.id)
     elif item is not None and decision.rule == Gate.SAME_ITEM:
-        book = rules.count(book, item)  # it knows this: the next one is due
+        book = notices.count(book, item)  # it knows this: the next one is due
         _log(runtime, project, item, decision, clock)
     elif (
         item is not None
@@ -122,7 +123,7 @@ def _tell(runtime: Runtime, project: Project, main: Worker | None) -> Outcome:
         book = book._replace(rule=refusal)
         _log(runtime, project, item, decision, clock)
     if book != found.before:
-        notices.save(layout, project.name, book)
+        store_notices.save(layout, project.name, book)
     return Outcome(project, decision, item, main)
 
 
@@ -144,7 +145,7 @@ def _log(
         "readings": dict(decision.readings),
         "message_id": message or None,
     }
-    notices.log(runtime.layout, project.name, record)
+    store_notices.log(runtime.layout, project.name, record)
 
 
 def _afterwards(runtime: Runtime, outcome: Outcome, call: HookCall, deadline: Deadline) -> None:
@@ -165,7 +166,7 @@ def _afterwards(runtime: Runtime, outcome: Outcome, call: HookCall, deadline: De
             )
             call_person(runtime, exited, clock, deadline)
         if outcome.waits_ms is not None and target is not None:
-            with runtime.held((LockKind.INBOX, target.id), deadline=deadline):
+            with runtime.held((Kind.INBOX, target.id), deadline=deadline):
                 files.touch(layout.due(target.id), str(clock.now_ms + outcome.waits_ms))
                 session = registry.read_current(layout, target.id)
                 if session != call.session or call.event is Event.STOP:

@@ -31,7 +31,7 @@ from vyane_cli.store.waiting import Changes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vyane_cli.core.sessions import HostSession
-    from vyane_cli.operations.identity import Speaker
+    from vyane_cli.core.speaker import Speaker
     from vyane_cli.runtime import Runtime
 
 INTERRUPTS = ("hook", "tmux", "none")

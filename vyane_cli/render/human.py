@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from vyane_cli.core.envelopes import neutralise
+from vyane_cli.core.text import neutralise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vyane_cli.core.envelopes import neutralise
 from vyane_cli.core.story import CaughtUp, Chapter, NoteChapter, TimelineEvent, TurnChapter
+from vyane_cli.core.text import neutralise
 
 TRIGGERS: Mapping[str, str] = {
     "human": "a person's prompt",

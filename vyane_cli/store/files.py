@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
@@ -317,3 +318,12 @@ def _find_full_sync() -> Callable[[int], object] | None:
 
 
 _FULL_SYNC = _find_full_sync() if hasattr(os, "uname") else None
+
+
+def read_text(path: str) -> str:
+    """The text of a small marker file, empty when it is not there."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(4096).strip()
+    except OSError:  # not there, not ours, a folder, a link to nothing: no text
+        return ""

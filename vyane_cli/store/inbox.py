@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.mailbox import (
     Entry,
     Head,
@@ -24,7 +25,6 @@ from vyane_cli.core.mailbox import (
     render_message,
 )
 from vyane_cli.core.messages import Message
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.store import codec, files, journal
 

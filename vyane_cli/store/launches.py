@@ -10,8 +10,8 @@ import hashlib
 import os
 from collections.abc import Mapping
 
-from vyane_cli.core.mailbox import Process, parse_process
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.process import Process, parse_process
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import CorruptStateError, StorageError
 from vyane_cli.store import document, files

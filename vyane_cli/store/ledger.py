@@ -17,13 +17,7 @@ from vyane_cli.core.books import READ, Books, Readability, Reading, Source
 from vyane_cli.core.goals import Goal, parse_goal, render_goal
 from vyane_cli.core.ledger_form import parse_ledger, render_ledger
 from vyane_cli.core.schemas import clean
-from vyane_cli.core.taskgraph import (
-    Graph,
-    check_links,
-    dependencies,
-    parse_graph,
-    render_graph,
-)
+from vyane_cli.core.taskgraph import Graph, check_links, dependencies, parse_graph, render_graph
 from vyane_cli.core.tasks import Ledger
 from vyane_cli.errors import (
     ConflictError,

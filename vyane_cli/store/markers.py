@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from vyane_cli.core.plans import Markers
+from vyane_cli.core.sessions import Markers
 from vyane_cli.store import files
 from vyane_cli.store.layout import Layout
 from vyane_cli.store.registry import listdir, read_current

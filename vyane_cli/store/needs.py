@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.needs import find, fold, sentence, to_tell
-from vyane_cli.core.turns import Clock
 from vyane_cli.errors import StorageError
 from vyane_cli.store import files, journal, locks
 from vyane_cli.store.layout import Layout

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 
 _BOOT = ""
 

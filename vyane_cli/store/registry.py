@@ -22,6 +22,7 @@ from vyane_cli.core.sessions import (
 from vyane_cli.core.workers import Worker, parse_worker, render_worker
 from vyane_cli.errors import CorruptStateError, StorageError
 from vyane_cli.store import document, files, processes
+from vyane_cli.store.files import read_text
 from vyane_cli.store.layout import Layout
 
 TYPE_CHECKING = False
@@ -164,15 +165,6 @@ def session_of_process(layout: Layout, pids: Iterable[int]) -> str:
 def write_process(layout: Layout, pid: int, session_id: str) -> None:
     """Note which host session a process runs. A hint, checked on use: not flushed."""
     files.touch(layout.process(pid), session_id)
-
-
-def read_text(path: str) -> str:
-    """The text of a small marker file, empty when it is not there."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(4096).strip()
-    except OSError:  # not there, not ours, a folder, a link to nothing: no text
-        return ""
 
 
 def known_sessions(layout: Layout) -> list[HostSession]:

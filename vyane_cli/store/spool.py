@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 
 from vyane_cli.core.calls import Event, HookCall, ToolCall, Trigger
-from vyane_cli.core.mailbox import parse_process
-from vyane_cli.core.turns import Clock
+from vyane_cli.core.clock import Clock
+from vyane_cli.core.process import parse_process
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.store import codec, files
 from vyane_cli.store.layout import Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from vyane_cli.core.envelopes import Templates
+from vyane_cli.core.text import Templates
 from vyane_cli.errors import StorageError
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

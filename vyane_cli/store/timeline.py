@@ -16,12 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vyane_cli.core.events import CATEGORIES, DURABLE, VERSION, Event, EventKind, check_event
 from vyane_cli.core.ids import span_id
-from vyane_cli.core.turns import (
-    TimelineHead,
-    Transition,
-    parse_timeline_head,
-    render_timeline_head,
-)
+from vyane_cli.core.turns import TimelineHead, Transition, parse_timeline_head, render_timeline_head
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import CorruptStateError, InvalidInputError
 from vyane_cli.store import journal, processes

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from vyane_cli.core.mailbox import Process, parse_message, parse_process, render_message
+from vyane_cli.core.mailbox import parse_message, render_message
 from vyane_cli.core.messages import Message
+from vyane_cli.core.process import Process, parse_process
 from vyane_cli.core.values import NamedTuple
 from vyane_cli.errors import VyaneError
 from vyane_cli.store import document, files

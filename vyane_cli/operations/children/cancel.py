@@ -24,9 +24,7 @@ from vyane_cli.core.cancels import (
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Process
 from vyane_cli.core.messages import (
-    FromKind,
     Kind,
     Lane,
     Message,
@@ -36,7 +34,9 @@ from vyane_cli.core.messages import (
     default_ttl_s,
     first_line,
 )
+from vyane_cli.core.process import Process
 from vyane_cli.core.results import CANCELLED, Ending, Report
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
 from vyane_cli.operations.diagnose import append_fact
@@ -50,7 +50,7 @@ from vyane_cli.store.locks import Kind as LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.operations.identity import Speaker
+    from vyane_cli.core.speaker import Speaker
     from vyane_cli.runtime import Runtime
 
 KILL_AFTER_S = 5.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.ids import logical_session_id, span_id, worker_id
 from vyane_cli.core.runtimes import ChildRuntime, fill, takes_prompt
 from vyane_cli.core.spawning import (
@@ -16,7 +17,7 @@ from vyane_cli.core.spawning import (
     inherited_context,
     plan_spawn,
 )
-from vyane_cli.core.turns import Clock, TimelineHead
+from vyane_cli.core.turns import TimelineHead
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, VyaneError
 from vyane_cli.operations.diagnose import present_session

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 
 from vyane_cli.core.spawning import Place
-from vyane_cli.core.workers import Worker, slug
+from vyane_cli.core.text import slug
+from vyane_cli.core.workers import Worker
 from vyane_cli.errors import InvalidInputError, StorageError
 
 PATIENCE_S = 10.0

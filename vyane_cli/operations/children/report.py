@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.messages import FromKind, Kind
+from vyane_cli.core.messages import Kind
 from vyane_cli.core.results import Ending, Report
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, InvalidInputError
-from vyane_cli.operations.identity import Speaker, whoami
+from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.once import Sent
 from vyane_cli.operations.results import Settled, check_reportable, settle_child
 from vyane_cli.operations.send import Draft, send

@@ -11,10 +11,10 @@ import os
 from typing import NamedTuple
 
 from vyane_cli.core.events import EventKind
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.results import Ending, Report
 from vyane_cli.core.runtimes import ChildRuntime, child_environment, find_runtime
 from vyane_cli.core.spawning import Order, SpawnPlan, check_order
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import Worker, check_name, find_worker
 from vyane_cli.errors import InvalidInputError, StorageError, VyaneError
 from vyane_cli.operations.children.link import link_child

@@ -11,7 +11,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vyane_cli.core.workers import Worker, slug
+from vyane_cli.core.text import slug
+from vyane_cli.core.workers import Worker
 from vyane_cli.errors import ConflictError, InvalidInputError
 
 PATIENCE_S = 600.0

@@ -19,8 +19,7 @@ from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
 from vyane_cli.operations.conversations.bindings import find_session, note
 from vyane_cli.operations.conversations.channels import find_adapter, is_set_up
 from vyane_cli.operations.identity import login_name
-from vyane_cli.store import bindings as book
-from vyane_cli.store import files
+from vyane_cli.store import bindings, files
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -80,7 +79,7 @@ def bind(runtime: Runtime, wanted: Wanted) -> Binding:
             hint="its id; or --placement child for a new one",
         )
     fresh = _record(runtime, wanted, session, kind, placement, conversation, metadata)
-    before = book.load(runtime.layout).get(fresh.id)
+    before = bindings.load(runtime.layout).get(fresh.id)
     fresh = core.rebind(before, fresh)
     if place is None and ready and not core.goes_on(before, fresh):
         taken = before if core.is_of_another(before, fresh) else None
@@ -101,7 +100,7 @@ def keep(runtime: Runtime, fresh: Binding, worker: Worker | None, *, free: bool 
     With `free` only where no other session has its place: else ConflictError.
     """
 
-    def edit(bindings: book.Bindings) -> Binding:
+    def edit(bindings: bindings.Bindings) -> Binding:
         before = bindings.get(fresh.id)
         if free and core.is_of_another(before, fresh):
             raise ConflictError(f"{fresh.conversation.id} is the place of another session")
@@ -110,7 +109,7 @@ def keep(runtime: Runtime, fresh: Binding, worker: Worker | None, *, free: bool 
         return bindings[fresh.id]
 
     with runtime.held((Kind.BINDINGS, "")):
-        bound = book.change(runtime.layout, edit)
+        bound = bindings.change(runtime.layout, edit)
     note(runtime, bound, worker)
     return bound
 
@@ -125,7 +124,7 @@ def _record(
     metadata: Mapping[str, Any],
 ) -> Binding:
     at = runtime.clock().at
-    before = book.load(runtime.layout).get(binding_id(conversation))
+    before = bindings.load(runtime.layout).get(binding_id(conversation))
     same = before if before is not None and before.target_session == session.id else None
     windows = _windows(runtime, wanted, same)
     return Binding(

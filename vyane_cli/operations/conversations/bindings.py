@@ -11,21 +11,17 @@ from typing import Any
 
 from vyane_cli.core import bindings as core
 from vyane_cli.core.bindings import Binding, BindingStatus
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.ids import is_logical_session_id
 from vyane_cli.core.sessions import LogicalSession
-from vyane_cli.core.turns import Clock
-from vyane_cli.core.workers import Worker, find_worker, nearest_names
-from vyane_cli.errors import (
-    InvalidInputError,
-    NotFoundError,
-    VyaneError,
-)
+from vyane_cli.core.text import nearest_names
+from vyane_cli.core.workers import Worker, find_worker
+from vyane_cli.errors import InvalidInputError, NotFoundError, VyaneError
 from vyane_cli.operations.conversations.channels import is_set_up
 from vyane_cli.operations.diagnose import append_fact
-from vyane_cli.store import bindings as book
-from vyane_cli.store import registry
+from vyane_cli.store import bindings, registry
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -76,7 +72,7 @@ def list_bindings(
     runtime: Runtime, *, session: str = "", everything: bool = False
 ) -> list[Binding]:
     """The bindings that have not ended, or all; of exactly one session if its key is given."""
-    found = list(book.load(runtime.layout).values())
+    found = list(bindings.load(runtime.layout).values())
     if session:
         found = core.of_session(found, exact_key(runtime, session))
     return [one for one in found if everything or one.status is not BindingStatus.ENDED]
@@ -99,7 +95,7 @@ def exact_key(runtime: Runtime, text: str) -> str:
 def resolve_conversation(runtime: Runtime, conversation: Conversation) -> Binding | None:
     """The binding that a conversation has now; one whose end has come is taken away by this."""
     now_s = runtime.clock().at
-    found = core.of_conversation(book.load(runtime.layout), conversation)
+    found = core.of_conversation(bindings.load(runtime.layout), conversation)
     if found is None or found.status is not BindingStatus.ACTIVE:
         return None
     if not found.is_expired(now_s):
@@ -126,7 +122,7 @@ def touch(
     if not 0 <= at <= core.LATEST:
         raise InvalidInputError("at", at, "a time in Unix seconds")
 
-    def edit(bindings: book.Bindings) -> Binding:
+    def edit(bindings: bindings.Bindings) -> Binding:
         before = _one(bindings, binding_id)
         if not forced and at - before.last_activity_at < core.TOUCH_EVERY_S:
             return before
@@ -135,7 +131,7 @@ def touch(
         return after
 
     with runtime.held((Kind.BINDINGS, "")):
-        return book.change(runtime.layout, edit)
+        return bindings.change(runtime.layout, edit)
 
 
 def unbind(
@@ -150,7 +146,7 @@ def unbind(
         raise InvalidInputError("reason", reason, "given: why is it unbound?", missing=True)
     if len(reason) > core.REASON_MAX:
         raise InvalidInputError("reason", reason, f"at most {core.REASON_MAX} characters")
-    found = list(book.load(runtime.layout).values())
+    found = list(bindings.load(runtime.layout).values())
     if binding_id:
         chosen = [_one({one.id: one for one in found}, binding_id)]
     else:
@@ -180,7 +176,7 @@ def end_one(
         status = BindingStatus.ENDING if ready else BindingStatus.ENDED
     now_s = runtime.clock().at
 
-    def edit(bindings: book.Bindings) -> Binding | None:
+    def edit(bindings: bindings.Bindings) -> Binding | None:
         now = bindings.get(seen.id)
         if now is None or now.generation != seen.generation:
             return None
@@ -190,7 +186,7 @@ def end_one(
         return bindings[now.id]
 
     with runtime.held((Kind.BINDINGS, "")):
-        ended = book.change(runtime.layout, edit)
+        ended = bindings.change(runtime.layout, edit)
     if ended is not None:
         note(runtime, ended)
     return ended
@@ -199,13 +195,13 @@ def end_one(
 def set_locked(runtime: Runtime, seen: Binding, locked: bool) -> None:
     """Note that people closed the conversation to us, or opened it again."""
 
-    def edit(bindings: book.Bindings) -> None:
+    def edit(bindings: bindings.Bindings) -> None:
         now = bindings.get(seen.id)
         if now is not None and now.generation == seen.generation:
             bindings[now.id] = now._replace(locked=locked)
 
     with runtime.held((Kind.BINDINGS, "")):
-        book.change(runtime.layout, edit)
+        bindings.change(runtime.layout, edit)
 
 
 def _one(bindings: Mapping[str, Binding], text: str) -> Binding:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from vyane_cli.core.binding_forms import render_binding
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
+from vyane_cli.core.clock import Clock
 from vyane_cli.core.conversations import Verdict
-from vyane_cli.core.turns import Clock
 from vyane_cli.core.values import InJson
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.bindings import end_one, set_locked, touch

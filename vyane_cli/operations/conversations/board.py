@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vyane_cli.core import bindings as core
+from vyane_cli.core import bindings
 from vyane_cli.core.bindings import Binding, TargetKind
 from vyane_cli.core.conversations import Conversation, Opening, Placement, Post, Verdict
 from vyane_cli.core.mailbox import Entry, Op
@@ -63,7 +63,7 @@ def _is_lost(thread: Thread) -> bool:
 def record_of(layout: Layout, channel: str, account: str, conversation: str) -> Binding:
     """The place as a binding; that of the session to which a person gave it, if one did."""
     where = normalise(Conversation(channel, account, conversation))
-    given = core.of_conversation(book.load(layout), where)
+    given = bindings.of_conversation(book.load(layout), where)
     if given is not None and given.ended_at is None:
         return given
     key = CHANNEL + channel

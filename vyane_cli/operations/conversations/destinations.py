@@ -10,7 +10,7 @@ from vyane_cli.core.conversations import Conversation
 from vyane_cli.core.destinations import Mode, Reason, check_event, route
 from vyane_cli.core.values import InJson
 from vyane_cli.operations.conversations.bindings import exact_key
-from vyane_cli.store import bindings as book
+from vyane_cli.store import bindings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,6 @@ def find_destination(
     """Return the binding that gets the result, or the fallback, with the reason by name."""
     check_event(event)
     key = exact_key(runtime, session) if session else ""
-    found = book.load(runtime.layout).values()
+    found = bindings.load(runtime.layout).values()
     chosen = route(found, key, requester, runtime.clock().at, fail_closed=fail_closed)
     return RouteReport(mode=chosen.mode, reason=chosen.reason, binding=chosen.binding)

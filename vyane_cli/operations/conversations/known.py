@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from vyane_cli.core.bindings import Binding, BindingStatus, on_channel
 from vyane_cli.core.mirrors import ThreadState
-from vyane_cli.store import bindings as book
-from vyane_cli.store import mirrors
+from vyane_cli.store import bindings, mirrors
 from vyane_cli.store.layout import Layout
 
 FAREWELL = "farewell"
@@ -43,7 +42,9 @@ def inherit(layout: Layout, binding: Binding, fresh: ThreadState) -> ThreadState
     earlier = [
         one
         for one in on_channel(
-            book.load(layout).values(), binding.target_session, *binding.conversation.account_key
+            bindings.load(layout).values(),
+            binding.target_session,
+            *binding.conversation.account_key,
         )
         if one.id != binding.id and one.status is BindingStatus.ENDED
     ]

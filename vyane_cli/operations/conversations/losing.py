@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
-from vyane_cli.core.messages import VYANE, FromKind, Kind
+from vyane_cli.core.messages import VYANE, Kind
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.workers import Worker
 from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.bindings import end_one
 from vyane_cli.operations.conversations.mirror_runs import Run
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.store import registry
 

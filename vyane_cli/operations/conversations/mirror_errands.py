@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Incoming
-from vyane_cli.core.messages import FromKind, Kind, first_line
+from vyane_cli.core.messages import Kind, first_line
 from vyane_cli.core.mirroring import nonce_of
+from vyane_cli.core.speaker import FromKind, Speaker
 from vyane_cli.core.talk import Command, Heard, Intent, digest_of
 from vyane_cli.errors import (
     CorruptStateError,
@@ -21,7 +22,6 @@ from vyane_cli.errors import (
 from vyane_cli.operations.children.cancel import cancel
 from vyane_cli.operations.children.topology import TreeNode, topology
 from vyane_cli.operations.conversations.mirror_runs import Run
-from vyane_cli.operations.identity import Speaker
 from vyane_cli.operations.lookup import find_message
 from vyane_cli.operations.send import Draft, send
 from vyane_cli.operations.takeover import take_over

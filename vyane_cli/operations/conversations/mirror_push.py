@@ -9,13 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from vyane_cli.core import bindings as core
+from vyane_cli.core import bindings
 from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
 from vyane_cli.core.conversations import Conversation, Outcome, Placement, Verdict
 from vyane_cli.core.mirrors import Fault
-from vyane_cli.core.narration import (
-    MARKS,
-)
+from vyane_cli.core.narration import MARKS
 from vyane_cli.core.references import binding_id, normalise
 from vyane_cli.core.routing import CHANNEL
 from vyane_cli.core.workers import Worker
@@ -143,7 +141,7 @@ def _open_missing(run: Run, family: Family, problems: list[Problem]) -> int:
         parent = family.workers.get(worker.parent_worker_id or "")
         fresh = _record(runtime, run, session.id, where, parent)
         title = title_of(runtime, session, worker, parent, MARKS[status_of(runtime, worker)])
-        if not core.is_of_another(family.bindings.get(fresh.id), fresh):
+        if not bindings.is_of_another(family.bindings.get(fresh.id), fresh):
             # before the binding: what is written from now on is read from here
             state = first_state(run, fresh, outcome, rest, title, begun)
             mirrors.save_thread(runtime.layout, fresh, state)

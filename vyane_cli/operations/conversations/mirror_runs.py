@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from vyane_cli.core.bindings import Binding
 from vyane_cli.core.conversations import Channel, Outcome, Sign, Verdict
-from vyane_cli.core.envelopes import Templates
 from vyane_cli.core.mirrors import ChannelState, Fault, fault_of, holds
 from vyane_cli.core.narration import Verbosity
+from vyane_cli.core.text import Templates
 from vyane_cli.core.values import OMIT
 from vyane_cli.errors import NotFoundError, VyaneError, shortened
 from vyane_cli.operations.conversations.channels import configured, open_channel, settings_of

@@ -23,8 +23,7 @@ from vyane_cli.operations.conversations.mirror_runs import (
     problem_of,
     problem_of_fault,
 )
-from vyane_cli.store import bindings as book
-from vyane_cli.store import mirrors
+from vyane_cli.store import bindings, mirrors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _channel(runtime: Runtime, name: str) -> MirrorStatus:
         problems.append(ChannelProblem(code="noted", detail=state.problem, fix=""))
     threads = []
     left = dict(state.refused)
-    known = book.load(runtime.layout)
+    known = bindings.load(runtime.layout)
     for binding in known.values():
         if binding.conversation.account_key != (name, "default"):
             continue

@@ -7,23 +7,14 @@ from __future__ import annotations
 
 import hashlib
 
-from vyane_cli.core import bindings as core
+from vyane_cli.core import bindings
 from vyane_cli.core.bindings import BindingStatus, EndReason
 from vyane_cli.core.conversations import Placement, Sign
 from vyane_cli.core.cursors import parse_cursor, render_cursor
 from vyane_cli.core.events import EventKind
 from vyane_cli.core.mirroring import nonce_of
 from vyane_cli.core.mirrors import ThreadState
-from vyane_cli.core.narration import (
-    CLOSED,
-    MARKS,
-    Heard,
-    Said,
-    Verbosity,
-    narrate,
-    one_line,
-    show,
-)
+from vyane_cli.core.narration import CLOSED, MARKS, Heard, Said, Verbosity, narrate, one_line, show
 from vyane_cli.core.workers import WorkerStatus
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.operations.conversations.bindings import end_one
@@ -189,7 +180,7 @@ class Story:
         state = self.thread.state
         if state.ended:
             return
-        said = core.farewell(self.binding)
+        said = bindings.farewell(self.binding)
         if said and self.binding.end_reason != EndReason.COMPLETED:
             self.pen.say(Said(said), "farewell", self.binding.generation, 0)
         outbox = tuple(one for one in state.outbox if not one.slot)

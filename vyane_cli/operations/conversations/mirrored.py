@@ -15,8 +15,7 @@ from vyane_cli.errors import VyaneError
 from vyane_cli.operations.conversations.mirror_runs import Run
 from vyane_cli.operations.liveness import look
 from vyane_cli.operations.progress import progress_of
-from vyane_cli.store import bindings as book
-from vyane_cli.store import inbox, registry
+from vyane_cli.store import bindings, inbox, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Family(NamedTuple):
     @property
     def bindings(self) -> Mapping[str, Binding]:
         """Read anew: a run makes some."""
-        return book.load(self.runtime.layout)
+        return bindings.load(self.runtime.layout)
 
     def places(self, session: str, channel: str, account: str) -> list[Binding]:
         """What a session has or had on one account of a channel."""
@@ -148,7 +147,7 @@ def mirrored_bindings(runtime: Runtime, channel: str, account: str) -> list[Bind
     """The bindings of a channel that have not ended, oldest first."""
     return [
         one
-        for one in book.load(runtime.layout).values()
+        for one in bindings.load(runtime.layout).values()
         if one.conversation.account_key == (channel, account)
         and one.status is not BindingStatus.ENDED
     ]

@@ -5,7 +5,7 @@ A crash leaves a binding that goes on without its fact in the timeline.
 
 from __future__ import annotations
 
-from vyane_cli.core import bindings as core
+from vyane_cli.core import bindings
 from vyane_cli.core.bindings import Binding, BindingStatus, EndReason
 from vyane_cli.core.conversations import Verdict
 from vyane_cli.operations.conversations.bindings import note
@@ -35,7 +35,7 @@ def take_back(run: Run, family: Family) -> None:
 def _revive(run: Run, seen: Binding) -> Binding | None:
     """None: somebody bound it anew meanwhile."""
     runtime = run.runtime
-    fresh = core.revive(seen, runtime.entropy(8).hex(), runtime.clock().at)
+    fresh = bindings.revive(seen, runtime.entropy(8).hex(), runtime.clock().at)
 
     def edit(bindings: book.Bindings) -> Binding | None:
         if bindings.get(seen.id) != seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vyane_cli.core.attention import NeedKind, call_of
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.needs import call_person

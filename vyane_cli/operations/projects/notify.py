@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from vyane_cli.core.envelopes import neutralise
 from vyane_cli.core.needs import sentence
+from vyane_cli.core.text import neutralise
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.needs import URLS, urls_of
 from vyane_cli.store import needs

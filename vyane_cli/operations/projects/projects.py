@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vyane_cli.core import notices as rules
+from vyane_cli.core import notices
 from vyane_cli.core.attention import NeedKind, call_of
 from vyane_cli.core.ids import is_safe_id
 from vyane_cli.core.judging import GoalState, judge
@@ -29,7 +29,8 @@ from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami
 from vyane_cli.operations.needs import call_person
-from vyane_cli.store import files, ledger, notices, projects, registry
+from vyane_cli.store import files, ledger, projects, registry
+from vyane_cli.store import notices as store_notices
 from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
@@ -122,10 +123,10 @@ def _know_what_is_there(runtime: Runtime, name: str) -> None:
     value = ledger.read(runtime.layout, name).ledger
     if value is None or not value.tasks:
         return
-    book = notices.load(runtime.layout, name)
-    after = rules.known(book, value)
+    book = store_notices.load(runtime.layout, name)
+    after = notices.known(book, value)
     if after != book:
-        notices.save(runtime.layout, name, after)
+        store_notices.save(runtime.layout, name, after)
 
 
 def edit_project(

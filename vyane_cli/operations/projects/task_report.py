@@ -13,7 +13,7 @@ from typing import NamedTuple
 from vyane_cli.core.claims import Claim, renew
 from vyane_cli.core.ledger import find_task, transition
 from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.messages import FromKind
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.taskgraph import Graph
 from vyane_cli.core.tasks import Change, Ledger, Task, TaskStatus, check_change
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError

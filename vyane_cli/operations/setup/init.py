@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 
 from vyane_cli.core.config import KEYS
-from vyane_cli.store import config as config_file
-from vyane_cli.store import files
+from vyane_cli.store import config, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def initialise(runtime: Runtime) -> Initialised:
         if not os.path.isdir(path):
             files.make_directories(path)
     if not os.path.exists(layout.config):
-        config_file.save_text(layout, default_text())
+        config.save_text(layout, default_text())
     return Initialised(home=layout.root, created=created, config=layout.config)
 
 

@@ -11,7 +11,7 @@ from tomlkit.exceptions import TOMLKitError
 from vyane_cli.core.config import check_key, every_key, parse_value
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.operations.identity import require_person, whoami
-from vyane_cli.store import config as config_file
+from vyane_cli.store import config
 from vyane_cli.store.locks import Deadline, Kind, held
 
 TYPE_CHECKING = False
@@ -68,8 +68,8 @@ def set_setting(runtime: Runtime, key: str, text: str) -> Any:
     layout = runtime.layout
     # the lock's own wait is a setting: a file that cannot be read must still be mendable
     with held(layout.root, [(Kind.CONFIG, "")], Deadline(5)):
-        text = config_file.read_text(layout)
-        plain = text.removeprefix(config_file.MARK)
+        text = config.read_text(layout)
+        plain = text.removeprefix(config.MARK)
         try:
             document = tomlkit.parse(plain)
         except TOMLKitError as error:
@@ -81,5 +81,5 @@ def set_setting(runtime: Runtime, key: str, text: str) -> Any:
                 table.add(part, tomlkit.table(is_super_table=part == "channels"))
             table = table[part]
         table[name] = value
-        config_file.save_text(layout, text[: len(text) - len(plain)] + tomlkit.dumps(document))
+        config.save_text(layout, text[: len(text) - len(plain)] + tomlkit.dumps(document))
     return value

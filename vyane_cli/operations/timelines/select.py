@@ -6,8 +6,8 @@ import os
 from typing import NamedTuple
 
 from vyane_cli.core.ids import is_logical_session_id, is_safe_id
-from vyane_cli.core.messages import FromKind
 from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.speaker import FromKind
 from vyane_cli.core.workers import Worker, find_worker
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.operations.identity import whoami

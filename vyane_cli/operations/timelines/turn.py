@@ -23,7 +23,7 @@ from vyane_cli.core.events import (
     check_outcome,
 )
 from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.mailbox import Process
+from vyane_cli.core.process import Process
 from vyane_cli.core.schemas import clean
 from vyane_cli.core.story import TimelineEvent
 from vyane_cli.core.tokens import Token, parse_token, render_token

@@ -150,6 +150,6 @@ def _marked(sweep: Sweep, session: HostSession) -> list[str]:
         paths.append(layout.beat(session.id))
     if session.process is not None and not _is_there(session):
         path = layout.process(session.process.pid)
-        if registry.read_text(path) == session.id:
+        if files.read_text(path) == session.id:
             paths.append(path)
     return [path for path in paths if os.path.exists(path)]

@@ -23,7 +23,7 @@ from vyane_cli.store.locks import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.core.turns import Clock
+    from vyane_cli.core.clock import Clock
     from vyane_cli.runtime import Runtime
 
 VARIABLE = "VYANE_WORKER_HEARTBEAT_TIMEOUT"

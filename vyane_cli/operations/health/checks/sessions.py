@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from vyane_cli.core.liveness import Liveness
 from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.plans import Markers
-from vyane_cli.core.sessions import HostSession
+from vyane_cli.core.sessions import HostSession, Markers
 from vyane_cli.core.settling import plan_markers
 from vyane_cli.operations.boxes import boxes_of
 from vyane_cli.operations.health.checks.subject import Finding, Seen, Subject, some

@@ -336,7 +336,7 @@ def quarantined(subject: Subject) -> Finding:
 def names(subject: Subject) -> Finding:
     """The list of names for completion agrees with the registry."""
     wanted = names_text(subject.layout)
-    found = registry.read_text(subject.layout.names)
+    found = files.read_text(subject.layout.names)
     if found == wanted[:4096].strip() or (not wanted and not found):
         return Finding(True, f"{len(wanted.splitlines())} names")
     return Finding(False, "worker-names is not what the registry says", FIX)
