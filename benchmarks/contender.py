@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from benchmarks.homes import PERSON
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.runtime import Runtime, accelerate
-from vyane_cli.store import locks
+from vyane_cli.home import Runtime, accelerate
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.storage import locks
 
 
 def main(what: str, *words: str) -> None:

@@ -13,19 +13,20 @@ from typing import Any
 
 import vyane_cli
 from benchmarks.measure import Command, run
-from vyane_cli.core.mailbox import Head, Op, render_head, render_message
-from vyane_cli.core.sessions import (
+from vyane_cli.home import Runtime
+from vyane_cli.mail.mailbox import Head, Op, render_head, render_message
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.session import (
     HostSession,
     LogicalSession,
     render_logical_session,
     render_session,
 )
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import codec, document, files, registry
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.sessions.worker import Worker, WorkerStatus
+from vyane_cli.setup.home import initialise
+from vyane_cli.storage import codec, document, files
 
 PACKAGE = Path(vyane_cli.__file__).resolve().parents[1]
 PERSON = Speaker(FromKind.HUMAN, "person", "person")

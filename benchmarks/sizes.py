@@ -12,10 +12,12 @@ from benchmarks.bench import Bench
 from benchmarks.homes import PACKAGE, PERSON, PROGRAM, Home, Session
 from benchmarks.measure import Command, Cost, Series, alternate, run
 from benchmarks.report import Goal, Row, row
-from vyane_cli.core.events import Event, EventKind
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.runtime import accelerate
-from vyane_cli.store import inbox, registry, timeline
+from vyane_cli.home import accelerate
+from vyane_cli.mail import inbox
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.sessions import registry
+from vyane_cli.timeline import log
+from vyane_cli.timeline.events import Event, EventKind
 
 SIZE_GOAL = Goal(1.5)
 READ_LIMIT = Goal(1000, "kB")
@@ -66,7 +68,7 @@ def _ticks(bench: Bench, sessions: list[Session], names: tuple[str, str]) -> Ite
 
 def _commands(bench: Bench, sessions: list[Session], names: tuple[str, str]) -> Iterator[Row]:
     """`vyane inbox`, which has a goal, and `vyane send`."""
-    program = "import sys; from vyane_cli.app import main; main(sys.argv[1:])"
+    program = "import sys; from vyane_cli.cli.app import main; main(sys.argv[1:])"
     small, large = names
     for verb, text, goal in (("inbox", (), SIZE_GOAL), ("send", ("a text",), None)):
         commands = []
@@ -138,8 +140,8 @@ def _bytes_read(session: Session) -> int:
 def _lengthen(session: Session, size: int) -> None:
     """Append tool events to a session's timeline, between two turns, until it is that long."""
     layout = session.home.runtime.layout
-    known = timeline.Identity(session.logical, session.worker)
-    line = timeline.Timeline(layout.timeline(session.logical), layout.root, known, "0" * 32)
+    known = log.Identity(session.logical, session.worker)
+    line = log.Timeline(layout.timeline(session.logical), layout.root, known, "0" * 32)
     try:
         while line.writer.end < size:
             events, heads, head = [], [], line.head

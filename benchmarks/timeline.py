@@ -16,17 +16,18 @@ from typing import NamedTuple
 
 from benchmarks.bench import Bench
 from benchmarks.report import Goal, Row
-from vyane_cli.core import events as turns
-from vyane_cli.core import turns as core_turns
-from vyane_cli.core.calls import Trigger
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.cursors import Cursor, render_cursor
-from vyane_cli.core.events import EventKind
-from vyane_cli.core.ids import render_ulid
-from vyane_cli.core.turns import TimelineHead, Transition
-from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
-from vyane_cli.runtime import Runtime, accelerate
-from vyane_cli.store import codec, files, processes, reading, timeline
+from vyane_cli.history.queries import Mode, check_watch, watch
+from vyane_cli.home import Runtime, accelerate
+from vyane_cli.hosts.port import Trigger
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.ids import render_ulid
+from vyane_cli.storage import codec, files, processes
+from vyane_cli.timeline import events as turns
+from vyane_cli.timeline import log, reader
+from vyane_cli.timeline import turns as core_turns
+from vyane_cli.timeline.cursors import Cursor, render_cursor
+from vyane_cli.timeline.events import EventKind
+from vyane_cli.timeline.turns import TimelineHead, Transition
 
 SIZES = (1_000, 100_000, 1_000_000)
 TOOLS = 8
@@ -38,7 +39,7 @@ EPOCH = "b" * 32
 def build(path: Path, session: str, events: int) -> None:
     """A timeline of so many events, of turns of eleven, each line as an append makes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    identity = timeline.Identity(session, "w-000000000000")
+    identity = log.Identity(session, "w-000000000000")
     boot = processes.boot_id()[:8]
     state = Transition(TimelineHead(EPOCH))
     number = 0
@@ -65,7 +66,7 @@ def build(path: Path, session: str, events: int) -> None:
             state = core_turns.finish(state, clock, turns.Outcome.SUCCESS)
             left = events - state.events[0].seq + 1
             for event, head in list(zip(state.events, state.heads, strict=True))[:left]:
-                file.write(codec.encode_line(timeline.render_event(event, head, identity, boot)))
+                file.write(codec.encode_line(log.render_event(event, head, identity, boot)))
         file.flush()
         os.fsync(file.fileno())  # else the first append measured pays for all of it
 
@@ -117,7 +118,7 @@ def _measure(home: Path, events: int) -> tuple[float, Append, float]:
     session = "vs-" + "a" * 12
     path = runtime.layout.timeline(session)
     build(Path(path), session, events)
-    middle = reading.event_at(path, events // 2)
+    middle = reader.event_at(path, events // 2)
     assert middle is not None
     after = render_cursor(Cursor(session, EPOCH, events // 2, middle.mark))
     firsts = []
@@ -134,11 +135,11 @@ def _measure(home: Path, events: int) -> tuple[float, Append, float]:
 def _append(runtime: Runtime, session: str) -> Append:
     """One append, by its median."""
     path, root = runtime.layout.timeline(session), runtime.layout.root
-    identity = timeline.Identity(session, "w-000000000000")
+    identity = log.Identity(session, "w-000000000000")
     took, spent = [], []
     for _ in range(ROUNDS * 4):
         began, used = time.perf_counter(), time.process_time()
-        opened = timeline.Timeline(path, root, identity, EPOCH)
+        opened = log.Timeline(path, root, identity, EPOCH)
         clock = runtime.clock()._replace(now_ms=1_900_000_000_000)
         payload = {"code": "benchmark"}
         opened.commit(

@@ -7,14 +7,14 @@ from benchmarks.bench import Bench
 from benchmarks.homes import PERSON, Home
 from benchmarks.measure import Series
 from benchmarks.report import Goal, Row, row
-from vyane_cli.core.cancels import Outcome
-from vyane_cli.core.runtimes import BUILT_IN
-from vyane_cli.core.spawning import Order
-from vyane_cli.operations.children.cancel import cancel
-from vyane_cli.operations.children.link import link_child
-from vyane_cli.operations.children.topology import topology
-from vyane_cli.runtime import accelerate
-from vyane_cli.store import registry
+from vyane_cli.children.cancel import cancel
+from vyane_cli.children.cancel_rules import Outcome
+from vyane_cli.children.link import link_child
+from vyane_cli.children.order import Order
+from vyane_cli.delivery.topology import topology
+from vyane_cli.home import accelerate
+from vyane_cli.kernel.runtimes import BUILT_IN
+from vyane_cli.sessions import registry
 
 TREE_GOAL = Goal(1.5)
 CHILDREN = 10

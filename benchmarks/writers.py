@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from benchmarks.bench import Bench
 from benchmarks.report import Goal, Row
 from benchmarks.together import contend
-from vyane_cli.store import inbox
+from vyane_cli.mail import inbox
 
 WRITERS = 16
 LIMIT_S = 45

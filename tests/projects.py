@@ -12,24 +12,23 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host, World, machine
-from vyane_cli.core import ledger
-from vyane_cli.core.calls import Event, HookCall
-from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal
-from vyane_cli.core.process import Process
-from vyane_cli.core.projects import Project
-from vyane_cli.core.tasks import Ledger, Task
+from vyane_cli.attention import needs
+from vyane_cli.children import launches, spawn
+from vyane_cli.children.result import settle_exit
+from vyane_cli.delivery.tick import tick
 from vyane_cli.errors import CorruptStateError
+from vyane_cli.home import Runtime
 from vyane_cli.hosts import generic
-from vyane_cli.operations.children import spawn
-from vyane_cli.operations.projects import claims
-from vyane_cli.operations.projects.task_report import TaskReport, report_task
-from vyane_cli.operations.projects.wake import Round, wake
-from vyane_cli.operations.results import settle_exit
-from vyane_cli.operations.tick import tick
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import claims as store_claims
-from vyane_cli.store import files, journal, launches, locks, needs, processes, projects, registry
-from vyane_cli.store import ledger as store_ledger
+from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.kernel.process import Process
+from vyane_cli.projects import claims, claims_2, ledger, ledger_2, projects
+from vyane_cli.projects.goal import Acceptance, Goal, accept, new_goal
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.round import Round, wake
+from vyane_cli.projects.task import Ledger, Task
+from vyane_cli.projects.task_report import TaskReport, report_task
+from vyane_cli.sessions import registry
+from vyane_cli.storage import files, journal, locks, processes
 
 NAME = "p"
 RUNTIME = """
@@ -82,7 +81,7 @@ class Scene:
     # ---------------------------------------------------------------- the ledger
 
     def books(self) -> Any:
-        return store_ledger.read(self.layout, NAME)
+        return ledger.read(self.layout, NAME)
 
     def task(self, task_id: str) -> Task:
         found = self.books().ledger.get(task_id)
@@ -91,17 +90,17 @@ class Scene:
 
     def change(self, make: Callable[[Ledger, Any, float], Ledger]) -> None:
         with self.world.held((locks.Kind.LEDGER, NAME)):
-            before = store_ledger.stamp(self.layout.tasks(NAME))
-            books = store_ledger.load(self.layout, NAME)
+            before = ledger.stamp(self.layout.tasks(NAME))
+            books = ledger.load(self.layout, NAME)
             assert books.ledger is not None
             after = make(books.ledger, books.graph, self.world.clock().at)
-            store_ledger.save_ledger(self.layout, NAME, after, before)
+            ledger.save_ledger(self.layout, NAME, after, before)
 
     def add(self, title: str = "do it", **more: Any) -> str:
         made: list[Task] = []
 
         def one_more(known: Ledger, graph: Any, at: float) -> Ledger:
-            after, task = ledger.add(known, Task("", title, **more), at)
+            after, task = ledger_2.add(known, Task("", title, **more), at)
             made.append(task)
             return after
 
@@ -122,7 +121,7 @@ class Scene:
     def goal(self, change: Callable[[Goal], Goal]) -> None:
         path = self.layout.goal(NAME)
         known = self.books().goal
-        store_ledger.save_goal(self.layout, NAME, change(known), store_ledger.stamp(path))
+        ledger.save_goal(self.layout, NAME, change(known), ledger.stamp(path))
 
     def ask_for(self, *names: str) -> None:
         at = self.world.clock().at
@@ -160,9 +159,9 @@ class Scene:
         tick(self.world, call, generic, lambda reply: None, locks.Deadline(10), rerun=True)
 
     def _task_of(self, worker: str) -> str:
-        for task in store_claims.listing(self.layout, NAME):
+        for task in claims.listing(self.layout, NAME):
             with suppress(CorruptStateError):
-                claim = store_claims.load(self.layout, NAME, task)
+                claim = claims.load(self.layout, NAME, task)
                 if claim is not None and claim.worker == worker:
                     return task
         raise AssertionError(f"no claim names {worker}")
@@ -199,7 +198,7 @@ class Scene:
         needs.resolve(self.layout, [key], "ann", self.world.clock(), locks.Deadline(10))
 
     def held(self) -> frozenset[str]:
-        return claims.held_tasks(self.world, NAME)
+        return claims_2.held_tasks(self.world, NAME)
 
     # ---------------------------------------------------------------- the main session
 
@@ -255,7 +254,7 @@ class Scene:
 def make_project(world: Runtime, main: str, folder: str) -> Project:
     """A project with empty books."""
     files.make_directories(world.layout("projects", NAME))
-    store_ledger.make_files(world.layout, NAME)
+    ledger.make_files(world.layout, NAME)
     project = Project(NAME, folder, main, created_at=world.clock().at)
     projects.save(world.layout, project)
     return project
@@ -287,5 +286,5 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         monkeypatch.setattr(
             spawn, "start_launcher", lambda runtime, worker, environment: made.launch(worker)
         )
-        monkeypatch.setattr("vyane_cli.operations.projects.dispatch.LOOK_S", 0.0)
+        monkeypatch.setattr("vyane_cli.projects.dispatch.LOOK_S", 0.0)
         yield made

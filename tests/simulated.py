@@ -30,20 +30,23 @@ from typing import Any, NoReturn
 
 import vyane_cli
 from vyane_cli.__main__ import main
-from vyane_cli.core.calls import Reply
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.plans import TickPlan
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.core.workers import Worker
+from vyane_cli.delivery.plan import TickPlan
+from vyane_cli.delivery.tick import tick
+from vyane_cli.home import Runtime
 from vyane_cli.hosts import claude_code, generic
-from vyane_cli.operations.demo import simulation
-from vyane_cli.operations.lookup import find_message
-from vyane_cli.operations.register import register_worker
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.operations.tick import tick
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import inbox, locks, processes, registry, timeline
+from vyane_cli.hosts.port import Reply
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.mail import inbox
+from vyane_cli.mail.lookup import find_message
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.register import register_worker
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.sessions.worker import Worker
+from vyane_cli.setup import simulation
+from vyane_cli.setup.home import initialise
+from vyane_cli.storage import locks, processes
+from vyane_cli.timeline import log
 
 PAYLOADS = Path(__file__).parent / "hostlab" / "payloads" / "claude-code"
 EVENTS = sorted(
@@ -115,7 +118,7 @@ class World(Runtime):
         return inbox.read(self.layout.inbox(worker), whole=True)
 
     def events(self, logical: str) -> list[dict[str, Any]]:
-        return [record for _, record in timeline.read(self.layout.timeline(logical))]
+        return [record for _, record in log.read(self.layout.timeline(logical))]
 
 
 def new_world(folder: Path) -> World:

@@ -17,18 +17,18 @@ import pytest
 
 from vyane_cli import errors
 from vyane_cli.channels import ADAPTERS
-from vyane_cli.commands.send import BODY_KEYS
-from vyane_cli.core import gating
-from vyane_cli.core.claims import ENDS
-from vyane_cli.core.config import CHANNEL_KEYS, Limits
-from vyane_cli.core.gating import GATES, MATRIX
-from vyane_cli.core.mailbox import FINAL, NEXT, Op
-from vyane_cli.core.messages import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
-from vyane_cli.core.tasks import TRANSITIONS
+from vyane_cli.cli.message import BODY_KEYS
+from vyane_cli.delivery import gating
+from vyane_cli.delivery.gating import GATES, MATRIX
+from vyane_cli.delivery.why import RULES
 from vyane_cli.errors import EXIT_CODES
-from vyane_cli.operations.send import Draft, _payload
-from vyane_cli.operations.story import RULES
-from vyane_cli.store.layout import Layout
+from vyane_cli.kernel.config import CHANNEL_KEYS, Limits
+from vyane_cli.mail.mailbox import FINAL, NEXT, Op
+from vyane_cli.mail.message import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
+from vyane_cli.mail.send import Draft, _payload
+from vyane_cli.projects.claim_rules import ENDS
+from vyane_cli.projects.task import TRANSITIONS
+from vyane_cli.storage.layout import Layout
 
 sys.path.insert(0, str(Path(__file__).parent))
 

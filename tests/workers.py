@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulated import World, new_world
-from vyane_cli.core.messages import Kind
-from vyane_cli.core.sessions import HostSession, LogicalSession
-from vyane_cli.core.spawning import Order
-from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.store import processes, registry
+from vyane_cli.children.order import Order
+from vyane_cli.mail.message import Kind
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.session import HostSession, LogicalSession
+from vyane_cli.sessions.worker import Worker, WorkerStatus
+from vyane_cli.storage import processes
 
 
 def grow(world: World, size: int, independent: tuple[int, ...] = (), **more: Any) -> list[str]:

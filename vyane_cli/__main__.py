@@ -16,7 +16,7 @@ def main() -> None:
         from vyane_cli import hook
 
         hook.main(words)
-    from vyane_cli.app import main as people
+    from vyane_cli.cli.app import main as people
 
     people()
 

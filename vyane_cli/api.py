@@ -24,15 +24,15 @@ from typing import Any, NamedTuple, Self
 from ulid import ULID
 
 from vyane_cli import channels
-from vyane_cli.core.calls import Trigger
-from vyane_cli.core.events import EventKind, Outcome
-from vyane_cli.operations.inboxes import state_of_message
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
-from vyane_cli.operations.timelines.watch import Mode, check_watch, watch
-from vyane_cli.render.machine import plain
-from vyane_cli.runtime import Runtime
-from vyane_cli.store.locks import Deadline
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.history.producer import emit_event, finish_turn, start_turn
+from vyane_cli.history.queries import Mode, check_watch, watch
+from vyane_cli.home import Runtime
+from vyane_cli.hosts.port import Trigger
+from vyane_cli.mail.inboxes import state_of_message
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.storage.locks import Deadline
+from vyane_cli.timeline.events import EventKind, Outcome
 
 TIMEOUT_S = 5.0
 """How long a call waits for locks, unless you say otherwise."""

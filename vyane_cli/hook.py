@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-    from vyane_cli.core.calls import HookCall, Reply
-    from vyane_cli.runtime import Runtime
-    from vyane_cli.store.locks import Deadline
+    from vyane_cli.home import Runtime
+    from vyane_cli.hosts.port import HookCall, Reply
+    from vyane_cli.storage.locks import Deadline
 
 
 WAKE_STATUS = 42
@@ -73,8 +73,8 @@ def run(options: Options) -> int:
     """The exit status for the host: 0, or that of a wake."""
     if nothing_to_do(options):
         return 0
+    from vyane_cli.home import HOOK_BUDGET_S, WATCH_BUDGET_S, Runtime
     from vyane_cli.hosts import claude_code
-    from vyane_cli.runtime import HOOK_BUDGET_S, WATCH_BUDGET_S, Runtime
 
     runtime = Runtime(options.home, hosts={claude_code.NAME: claude_code})
     if not os.path.isdir(runtime.layout.root):
@@ -93,7 +93,7 @@ def run(options: Options) -> int:
         host_pid=runtime.parent_of(options.guard) if options.guard else 0,
     )
     if options.rerun:
-        from vyane_cli.core.calls import Event
+        from vyane_cli.hosts.port import Event
 
         call = call._replace(event=Event.RERUN)
     if call.problem:
@@ -111,8 +111,8 @@ def serve(
     deadline: Deadline,
 ) -> int:
     """Tick, and sleep for the session if its mail must wait."""
+    from vyane_cli.delivery import tick
     from vyane_cli.errors import LockTimeoutError, VyaneError
-    from vyane_cli.operations import tick
 
     out = Out(host)
     try:
@@ -127,11 +127,11 @@ def serve(
             if not (out.shown or sleeps):
                 tick.spool_call(runtime, call)
         if call.event == "stop" and runtime.config["mirror.after_stop"]:
-            from vyane_cli.operations.conversations.mirror_start import start_push
+            from vyane_cli.conversations.mirror_start import start_push
 
             start_push(runtime)
         if sleeps and not out.woke:
-            from vyane_cli.operations.sleeper import sleep_and_tick
+            from vyane_cli.delivery.sleeper import sleep_and_tick
 
             sleep_and_tick(runtime, call, host, out.show)
     except VyaneError as error:

@@ -20,9 +20,9 @@ def main() -> None:
         if os.fork():
             os._exit(0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    from vyane_cli.children.launch import run
+    from vyane_cli.home import Runtime
     from vyane_cli.hosts import claude_code, generic
-    from vyane_cli.operations.children.launch import run
-    from vyane_cli.runtime import Runtime
 
     home, worker = sys.argv[-2:]
     hosts = {host.NAME: host for host in (claude_code, generic)}

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any, Protocol
 
-from vyane_cli.core.conversations import (
+from vyane_cli.channels.port import (
     Channel,
     Conversation,
     Opening,

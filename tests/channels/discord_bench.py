@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.discord.bot import Bot
 from tests.discord.mockcord import MockDiscord
-from vyane_cli.core.conversations import Channel, Conversation
+from vyane_cli.channels.port import Channel, Conversation
 
 OPERATIONS = {"open": "create_thread", "post": "create_message"}
 

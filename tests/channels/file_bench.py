@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.channels.bench import around
-from vyane_cli.channels import file
-from vyane_cli.channels.file_threads import parse_thread
-from vyane_cli.core.conversations import Channel, Conversation
+from vyane_cli.channels.file import adapter
+from vyane_cli.channels.file.thread import parse_thread
+from vyane_cli.channels.port import Channel, Conversation
 
 
 class FileBench:
@@ -18,7 +18,7 @@ class FileBench:
         self.home, self.folder = home, home / "threads"
 
     def channel(self, memory: dict[str, Any] | None = None) -> Channel:
-        return file.open_channel(
+        return adapter.open_channel(
             {"folder": "threads"}, "default", {} if memory is None else memory, around(self.home)
         )
 

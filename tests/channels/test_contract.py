@@ -12,7 +12,7 @@ from tests.channels.bench import Bench, opened, opening, part_of, post
 from tests.channels.discord_bench import DiscordBench
 from tests.channels.file_bench import FileBench
 from tests.discord.mockcord import MockDiscord
-from vyane_cli.core.conversations import (
+from vyane_cli.channels.port import (
     Channel,
     Conversation,
     Incoming,
@@ -22,7 +22,7 @@ from vyane_cli.core.conversations import (
     parse_part,
     render_part,
 )
-from vyane_cli.core.mirroring import nonce_of
+from vyane_cli.conversations.mirroring import nonce_of
 
 Make = Callable[[Path, ExitStack], Bench]
 

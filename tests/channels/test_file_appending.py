@@ -8,9 +8,9 @@ import pytest
 
 from tests.channels.bench import opened, post
 from tests.channels.file_bench import FileBench
-from vyane_cli.channels import file, file_disk
-from vyane_cli.channels.file_threads import parse_thread
-from vyane_cli.core.conversations import Opening, Part, Verdict
+from vyane_cli.channels.file import adapter, file_disk
+from vyane_cli.channels.file.thread import parse_thread
+from vyane_cli.channels.port import Opening, Part, Verdict
 
 WORDS = "A person wrote this line, and it is a long one.\n"
 
@@ -72,8 +72,8 @@ def test_a_full_disk_leaves_the_beginning_of_a_block_that_the_next_post_takes_aw
 ) -> None:
     channel = bench.channel()
     where = opened(channel)
-    write = file.os.write
-    monkeypatch.setattr(file.os, "write", lambda fd, data: write(fd, data[:30]))
+    write = adapter.os.write
+    monkeypatch.setattr(adapter.os, "write", lambda fd, data: write(fd, data[:30]))
     assert channel.post(where, Part("one\ntwo"), "n9").verdict is Verdict.LATER
     monkeypatch.undo()
     assert parse_thread(bench.path(where).read_text()).unfinished

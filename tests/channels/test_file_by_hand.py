@@ -8,8 +8,8 @@ import pytest
 
 from tests.channels.bench import opened, part_of, post
 from tests.channels.file_bench import FileBench
-from vyane_cli.channels import file
-from vyane_cli.core.conversations import Verdict
+from vyane_cli.channels.file import adapter
+from vyane_cli.channels.port import Verdict
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_what_may_not_be_read_is_named_as_it_is(
     def refuse(path: object, *rest: object, **more: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(file, "open", refuse, raising=False)
-    monkeypatch.setattr(file.os, "access", lambda path, mode: closed == "file")
+    monkeypatch.setattr(adapter, "open", refuse, raising=False)
+    monkeypatch.setattr(adapter.os, "access", lambda path, mode: closed == "file")
     outcome = channel.read(where, "")
 
     assert outcome.verdict is verdict

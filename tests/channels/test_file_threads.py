@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.channels.file_threads import extend, parse_thread, render_block
+from vyane_cli.channels.file.thread import extend, parse_thread, render_block
 
 HEAD = "# t\n<!-- vyane:thread vs-1 open -->\n\n"
 

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.children import launchers
 from tests.hostlab.waiting import wait_until
 from tests.simulated import World, fast_folder, new_world, vyane
-from vyane_cli import app
-from vyane_cli.operations.children import cancel, logs, wait
+from vyane_cli.children import cancel, logs, wait
+from vyane_cli.cli import app
 
 CHILD = """
 import json, os, sys
@@ -32,7 +32,7 @@ def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(one, monkeypatch, capfd):
     """A command in this process: (exit code, standard output, standard error)."""
     monkeypatch.setenv("VYANE_HOME", one.home)
-    monkeypatch.setattr("vyane_cli.operations.identity._has_terminal", lambda: False)
+    monkeypatch.setattr("vyane_cli.sessions.identity._has_terminal", lambda: False)
 
     def command(*words: str) -> tuple[int, str, str]:
         code = app.run(app.hoist(words))

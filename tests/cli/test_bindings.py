@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import files_of, stopped_holder, vyane
-from vyane_cli.operations.conversations.bindings import touch
-from vyane_cli.operations.conversations.bindings_sweep import sweep
-from vyane_cli.store.locks import Kind
+from vyane_cli.conversations.bindings_2 import touch
+from vyane_cli.conversations.bindings_sweep import sweep
+from vyane_cli.storage.locks import Kind
 
 FILE = ("--channel", "file")
 

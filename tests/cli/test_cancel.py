@@ -7,9 +7,9 @@ import pytest
 
 from tests.simulated import files_of, vyane
 from tests.workers import grow
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import registry
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.upkeep.gc import collect
 
 PERSON = ("--from-kind", "human")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.children import bob, inbox, spawn, wait, workers
 from tests.simulated import Ran, vyane
-from vyane_cli.core.results import TOKENS_MAX, estimate_tokens
+from vyane_cli.children.result_rules import TOKENS_MAX, estimate_tokens
 
 VYANE = f"{sys.executable} -m vyane_cli"
 # ------------------------------------------------------------------ spawn

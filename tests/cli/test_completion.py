@@ -12,10 +12,10 @@ import pytest
 
 from tests.projects import NAME, Scene, Table, make_project
 from tests.simulated import World, fast_folder, vyane
-from vyane_cli.core.taskgraph import Node
-from vyane_cli.operations.projects.taskgraph import add_node
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.store import needs
+from vyane_cli.attention import needs
+from vyane_cli.projects.queue import Node
+from vyane_cli.projects.taskgraph import add_node
+from vyane_cli.setup.home import initialise
 
 SCRIPTS = Path(__file__).parents[2] / "completions"
 ROOT_OPTIONS = {"--json", "--home", "--version", "--help"}

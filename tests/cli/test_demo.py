@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import Ran, vyane
-from vyane_cli.operations.demo import demo, simulation
-from vyane_cli.operations.demo.demo import Scene, play, stage_at
+from vyane_cli.setup import demo, simulation
+from vyane_cli.setup.demo import Scene, play, stage_at
 
 
 @pytest.fixture
@@ -94,14 +94,14 @@ def test_what_was_not_seen_fails_the_demo(scratch, monkeypatch):
 
 
 def test_a_failed_expectation_is_exit_1(monkeypatch, capsys):
-    from vyane_cli import app
+    from vyane_cli.cli import app
 
     def failing(stage: object) -> list[Scene]:
         scene = Scene("a step")
         scene.expect(False, "the sky is green")
         return [scene]
 
-    monkeypatch.setattr("vyane_cli.commands.demo.play", failing)
+    monkeypatch.setattr("vyane_cli.cli.demo.play", failing)
 
     assert app.run(["demo"]) == 1
     assert "✗ the sky is green" in capsys.readouterr().out

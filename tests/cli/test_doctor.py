@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host, World, machine, stopped_holder, vyane
-from vyane_cli.core.mailbox import Op
-from vyane_cli.core.messages import Lane
+from vyane_cli.attention import needs
+from vyane_cli.health.doctor import CHECKS, Check, examine
+from vyane_cli.health.repairs import repair
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations import hooks
-from vyane_cli.operations.health.doctor import CHECKS, Check, examine
-from vyane_cli.operations.health.repairs import repair
-from vyane_cli.store import codec, files, locks, needs, quarantine, registry
-from vyane_cli.store.layout import Layout
+from vyane_cli.mail.mailbox import Op
+from vyane_cli.mail.message import Lane
+from vyane_cli.sessions import registry
+from vyane_cli.setup import hooks
+from vyane_cli.storage import codec, files, locks, quarantine
+from vyane_cli.storage.layout import Layout
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -522,7 +524,7 @@ def test_a_lock_that_is_held_for_a_moment_is_no_finding(bob, monkeypatch):
         locks.give_back(held.pop())
 
     slow = SimpleNamespace(monotonic=time.monotonic, sleep=wait)
-    monkeypatch.setattr("vyane_cli.operations.health.checks.machine.time", slow)
+    monkeypatch.setattr("vyane_cli.health.machine.time", slow)
 
     assert one(bob.world, "locks").ok
     assert held == [], "it was seen"

@@ -11,11 +11,14 @@ import pytest
 
 from tests.simulated import Host, World, machine, vyane
 from vyane_cli import errors
-from vyane_cli.core.mailbox import Op, render_message
-from vyane_cli.operations.lookup import find_message
-from vyane_cli.operations.story import tell
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import archive, files, journal, locks, needs, processes, registry
+from vyane_cli.attention import needs
+from vyane_cli.delivery.why import tell
+from vyane_cli.mail import archive
+from vyane_cli.mail.lookup import find_message
+from vyane_cli.mail.mailbox import Op, render_message
+from vyane_cli.sessions import registry
+from vyane_cli.storage import files, journal, locks, processes
+from vyane_cli.upkeep.gc import collect
 
 DAY_S = 86_400
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
+from vyane_cli.home import Runtime
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations import guard as guards
-from vyane_cli.operations import hooks
-from vyane_cli.operations.hooks import Scope, State
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import files
+from vyane_cli.setup import guard as guards
+from vyane_cli.setup import hooks
+from vyane_cli.setup.hooks import Scope, State
+from vyane_cli.storage import files
 
 TEXT = '{\n    "model": "x",\n    "hooks": {}\n}'
 

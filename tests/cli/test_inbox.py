@@ -7,8 +7,8 @@ from zlib import crc32
 import pytest
 
 from tests.simulated import files_of
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.operations.upkeep.gc import collect
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.upkeep.gc import collect
 
 
 def test_looking_changes_nothing(one, run):

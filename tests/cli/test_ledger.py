@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import files_of
-from vyane_cli.core.claims import Claim
-from vyane_cli.operations.projects.claims import claim_head, held_tasks
-from vyane_cli.operations.projects.projects import named
-from vyane_cli.store import claims, journal, registry
+from vyane_cli.projects import claims
+from vyane_cli.projects.claim_rules import Claim
+from vyane_cli.projects.claims_2 import claim_head, held_tasks
+from vyane_cli.projects.members import named
+from vyane_cli.sessions import registry
+from vyane_cli.storage import journal
 
 
 @pytest.fixture
@@ -438,8 +440,8 @@ def test_an_unregistered_agent_may_not_accept_a_goal_either(ledger, monkeypatch)
 
 
 def test_doctor_names_what_is_wrong_in_a_project_and_leaves_it(ledger, one):
-    from vyane_cli.operations.health.checks import state
-    from vyane_cli.operations.health.checks.subject import Subject
+    from vyane_cli.health import state
+    from vyane_cli.health.subject import Subject
 
     def found():
         return state.books(Subject(one.world, None, "/"))  # type: ignore[arg-type]

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.simulated import files_of
 from tests.store.faults import ENDLESS, stopped_at
-from vyane_cli.core.attention import NeedCall
-from vyane_cli.core.needs import TRIES, fold, to_tell
-from vyane_cli.operations.health.checks.notifications import notifications
-from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.operations.needs import call_person
-from vyane_cli.operations.projects.notify import notify
-from vyane_cli.store import needs
+from vyane_cli.attention import needs
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedCall
+from vyane_cli.attention.need import TRIES, fold, to_tell
+from vyane_cli.attention.notify import notify
+from vyane_cli.health.notifications import notifications
+from vyane_cli.health.subject import Subject
 
 
 def test_two_reasons_are_two_entries_and_one_resolved_leaves_one(run):
@@ -222,9 +222,7 @@ class Fake:
 
 def test_a_kill_at_any_step_of_a_notification_never_tells_twice(world, tmp_path, monkeypatch):
     told = tmp_path / "told"
-    monkeypatch.setattr(
-        "vyane_cli.operations.projects.notify._sender", lambda addresses: Fake(told)
-    )
+    monkeypatch.setattr("vyane_cli.attention.notify._sender", lambda addresses: Fake(told))
     for k in range(1, ENDLESS):
         key = f"k{k}"
         needs.add(world.layout, key, key, world.clock(), world.deadline())
@@ -247,9 +245,7 @@ def test_doctor_says_when_an_address_leads_nowhere(world, monkeypatch):
         told = needs.claim_notices(world.layout, world.clock(), world.deadline())
         needs.give_back(world.layout, told, world.clock(), world.deadline())
     assert "N1 could not be sent" in notifications(subject).detail
-    monkeypatch.setattr(
-        "vyane_cli.operations.health.checks.notifications.find_spec", lambda name: None
-    )
+    monkeypatch.setattr("vyane_cli.health.notifications.find_spec", lambda name: None)
     assert "vyane[notify]" in notifications(subject).fix
 
 
@@ -263,7 +259,7 @@ def test_addresses_are_masked_where_settings_are_listed(run):
 
 
 def test_the_library_is_loaded_by_a_notification_alone():
-    program = "import sys, vyane_cli.commands.need_user; print('apprise' in sys.modules)"
+    program = "import sys, vyane_cli.cli.need_user; print('apprise' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -3,8 +3,9 @@
 import json
 
 from tests.workers import grow
-from vyane_cli.core.cancels import ORPHANED_S
-from vyane_cli.store import needs, registry
+from vyane_cli.attention import needs
+from vyane_cli.children.cancel_rules import ORPHANED_S
+from vyane_cli.sessions import registry
 
 
 def _ended(session, one):

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.children import inbox, wait, workers
 from tests.hostlab.waiting import wait_until
 from tests.simulated import World, vyane
-from vyane_cli.store import launches
+from vyane_cli.children import launches
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux")
 

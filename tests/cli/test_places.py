@@ -4,18 +4,19 @@ import json
 from pathlib import Path
 
 from vyane_cli import channels
-from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.results import Ending, Report
-from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.channels.port import Conversation
+from vyane_cli.children.result import settle_child
+from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.conversations import bindings
+from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.bindings_2 import unbind
+from vyane_cli.conversations.push import push
+from vyane_cli.conversations.status import describe_mirror
+from vyane_cli.health.doctor import examine
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.conversations.bind import Wanted, bind
-from vyane_cli.operations.conversations.bindings import unbind
-from vyane_cli.operations.conversations.mirror_push import push
-from vyane_cli.operations.conversations.mirror_status import describe_mirror
-from vyane_cli.operations.health.doctor import examine
-from vyane_cli.operations.results import settle_child
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import bindings, registry
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.upkeep.gc import collect
 
 
 def set_up(host, text: str = "[channels.file]\n") -> None:

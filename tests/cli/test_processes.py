@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import Ran, program, vyane
-from vyane_cli.app import COMMANDS
+from vyane_cli.cli.app import COMMANDS
 
 WORDS = {
     "send": "bob hi",

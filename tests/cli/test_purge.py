@@ -6,12 +6,14 @@ from pathlib import Path
 
 from tests.simulated import Host, vyane
 from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
-from vyane_cli.core.messages import Kind, Lane, Message, ToKind
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.operations.story import tell
-from vyane_cli.operations.upkeep.purge import delete_and_purge
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import inbox, launches, quarantine
+from vyane_cli.children import launches
+from vyane_cli.delivery.why import tell
+from vyane_cli.home import Runtime
+from vyane_cli.mail import inbox
+from vyane_cli.mail.message import Kind, Lane, Message, ToKind
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.storage import quarantine
+from vyane_cli.upkeep.purge import delete_and_purge
 
 READ, WAITS, OTHER = "TEXT-READ", "TEXT-WAITS", "TEXT-OTHER"
 

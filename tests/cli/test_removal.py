@@ -9,8 +9,8 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import ExitCode
-from vyane_cli.operations import strangers
-from vyane_cli.operations.setup import removal
+from vyane_cli.setup import removal
+from vyane_cli.storage import strangers
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "state-files.md"
 

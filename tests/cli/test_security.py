@@ -17,13 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulated import Host, fast_folder, machine, vyane
-from vyane_cli.core.runtimes import BUILT_IN, fill
 from vyane_cli.errors import VyaneError
+from vyane_cli.home import Runtime
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations import hooks
-from vyane_cli.operations.setup import removal
-from vyane_cli.runtime import Runtime
-from vyane_cli.store.layout import Layout
+from vyane_cli.kernel.runtimes import BUILT_IN, fill
+from vyane_cli.setup import hooks, removal
+from vyane_cli.storage.layout import Layout
 
 PACKAGE = Path(__file__).parents[2] / "vyane_cli"
 ESCAPES = "a\x1b]0;pwned\x07\x1b[2J\x9b31m\u202eb\u200b\U000e0041"
@@ -79,8 +78,8 @@ def test_a_shell_runs_only_what_is_written_here():
     ]
 
     assert named == [
-        "operations/conversations/mirror_start.py",
-        "operations/health/checks/installation.py",
+        "conversations/mirror_start.py",
+        "health/installation.py",
     ]
     assert """'"$@" &', "sh", *command""" in (PACKAGE / named[0]).read_text()
 

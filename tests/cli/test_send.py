@@ -9,11 +9,12 @@ import pytest
 
 from tests.simulated import files_of, stopped_holder, vyane
 from tests.workers import grow
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations.awaiting import block
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import journal, locks, registry
-from vyane_cli.store.locks import Kind
+from vyane_cli.mail.awaiting import block
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage import journal, locks
+from vyane_cli.storage.locks import Kind
+from vyane_cli.upkeep.gc import collect
 
 # ------------------------------------------------------------------ what it says
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import Host, vyane
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.store import registry
-from vyane_cli.store.locks import Kind
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage.locks import Kind
 
 
 def rows(one: Host, *more: str) -> list[dict]:
@@ -209,7 +209,7 @@ def test_a_step_of_the_clock_makes_no_live_session_look_recycled(host, step_s):
     one.start()
     one.world.wall_ahead_ms = step_s * 1000
     mail = one.world.send("project", "hello")
-    from vyane_cli.operations.liveness import list_workers
+    from vyane_cli.sessions.liveness import list_workers
 
     (row,) = list_workers(one.world)
     assert row.liveness == "idle"

@@ -7,17 +7,19 @@ import time
 import pytest
 
 from tests.simulated import HUMAN
-from vyane_cli.core.spawning import Order
-from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.attention import needs
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.order import Order
+from vyane_cli.children.report import report_long_running
+from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.children.stale import Staleness, find_stale, mark_stale
+from vyane_cli.delivery.takeover import take_over
 from vyane_cli.errors import InvalidInputError
+from vyane_cli.health.doctor import examine
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.report import report_long_running
-from vyane_cli.operations.children.spawn import spawn as spawn
-from vyane_cli.operations.health.doctor import examine
-from vyane_cli.operations.takeover import take_over
-from vyane_cli.operations.upkeep.stale import Staleness, find_stale, mark_stale
-from vyane_cli.store import files, needs, registry
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage import files
 
 LONG_S = 2_000.0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import bound_by_modes, machine, program, read_only, stopped_holder, vyane
-from vyane_cli.store import journal, locks, quarantine
+from vyane_cli.storage import journal, locks, quarantine
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ import pytest
 
 from tests.hostlab.waiting import wait_until
 from tests.simulated import HUMAN, files_of, vyane
-from vyane_cli.core.process import Process
+from vyane_cli.delivery import takeover
+from vyane_cli.delivery.takeover import take_over
 from vyane_cli.errors import RefusedError, VyaneError
 from vyane_cli.hosts import claude_code
-from vyane_cli.operations import takeover, terminals
-from vyane_cli.operations.takeover import take_over
-from vyane_cli.store import processes, registry
+from vyane_cli.kernel.process import Process
+from vyane_cli.sessions import registry
+from vyane_cli.sessions import tmux as terminals
+from vyane_cli.storage import processes
 
 PERSON = ("--from-kind", "human")
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulated import vyane
-from vyane_cli import app
+from vyane_cli.cli import app
 
 LONG = "api-main / find-every-caller-of-orders-total"
 TITLE = "a title of a task that says what is to be done in more words than fit on one line"

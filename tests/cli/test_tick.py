@@ -21,10 +21,11 @@ from tests.simulated import (
     stopped_holder,
     vyane,
 )
-from vyane_cli import runtime
-from vyane_cli.core.speaker import FromKind, Speaker
+from vyane_cli import home
+from vyane_cli.delivery import spool
 from vyane_cli.hosts import claude_code
-from vyane_cli.store import locks, processes, spool
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.storage import locks, processes
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 STALLED_S = 4.5
@@ -38,7 +39,7 @@ NO_CONTEXT = (
 @pytest.fixture
 def impatient(monkeypatch) -> None:
     """A hook gives up a lock sooner than its 0.8 s, which one test waits out."""
-    monkeypatch.setattr(runtime, "HOOK_BUDGET_S", 0.2)
+    monkeypatch.setattr(home, "HOOK_BUDGET_S", 0.2)
 
 
 @pytest.fixture
@@ -457,7 +458,7 @@ def test_text_is_utf_8_whatever_the_locale(host, locale):
 def test_a_stopped_holder_of_the_lock_does_not_stall_a_hook(busy, name, monkeypatch):
     """Exit 0 within a second, nothing printed, nothing marked as shown; afterwards shown once."""
     if name != "PostToolBatch":  # it waits the whole budget out, for all of them
-        monkeypatch.setattr(runtime, "HOOK_BUDGET_S", 0.2)
+        monkeypatch.setattr(home, "HOOK_BUDGET_S", 0.2)
     mail = busy.world.send("project", "hello")
     kind = locks.Kind.INBOX
     with stopped_holder(busy.home, (kind, busy.worker), (kind, busy.logical)):

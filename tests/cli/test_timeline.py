@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.simulated import Ran, bound_by_modes, program, read_only, vyane
-from vyane_cli import app
-from vyane_cli.store import codec
+from vyane_cli.cli import app
+from vyane_cli.storage import codec
 
 
 class Person:
@@ -318,7 +318,7 @@ def test_a_consumer_is_kept_beside_the_timeline_and_follows_without_a_mode(perso
 def test_a_program_is_a_citizen_by_a_few_lines_of_python(person, tmp_path, monkeypatch) -> None:
     import vyane_cli
     from vyane_cli.errors import ConflictError, LockTimeoutError
-    from vyane_cli.store.locks import Kind
+    from vyane_cli.storage.locks import Kind
 
     vy = vyane_cli.connect(str(person.home), timeout_s=0.2)
     with vy.turn("bob", prompt_chars=3) as turn:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vyane_cli.core.calls import Trigger
-from vyane_cli.core.events import CATEGORIES, DURABLE, PRODUCED, SCHEMAS, EventKind, Outcome
-from vyane_cli.core.soundness import Damage
+from vyane_cli.hosts.port import Trigger
+from vyane_cli.timeline.check import Damage
+from vyane_cli.timeline.events import CATEGORIES, DURABLE, PRODUCED, SCHEMAS, EventKind, Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "timeline.md").read_text()
@@ -44,7 +44,7 @@ def test_the_guide_names_what_a_producer_emits(kind) -> None:
 
 def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys) -> None:
     from vyane_cli.api import connect
-    from vyane_cli.operations.register import register_worker
+    from vyane_cli.sessions.register import register_worker
 
     monkeypatch.setenv("VYANE_HOME", str(tmp_path))
     register_worker(

@@ -11,9 +11,9 @@ import pytest
 
 from tests.simulated import World
 from tests.workers import grow
-from vyane_cli.operations.children.topology import topology
-from vyane_cli.render.machine import plain
-from vyane_cli.store import registry
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.delivery.topology import topology
+from vyane_cli.sessions import registry
 
 SOON = "from vyane_cli import app; from vyane_cli.commands import topology as t; t.EVERY_S = 0.1;"
 WATCH = [sys.executable, "-c", f"{SOON} app.main()", "topology", "--watch"]

@@ -14,8 +14,9 @@ import pytest
 
 from tests.projects import NAME, Scene, Table, make_project
 from tests.simulated import World, fast_folder, vyane
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.store import locks, registry
+from vyane_cli.sessions import registry
+from vyane_cli.setup.home import initialise
+from vyane_cli.storage import locks
 
 BARE = {"PATH": "/usr/bin:/bin"}
 CRONTAB = """#!/bin/sh
@@ -358,7 +359,7 @@ def test_an_account_without_an_entry_and_without_a_home_is_told_what_to_set():
         "import pwd, sys\n"
         "pwd.getpwuid = {}.__getitem__\n"  # raises KeyError, as for an id that is in no file
         "sys.argv[1:] = ['status']\n"
-        "from vyane_cli.app import main\n"
+        "from vyane_cli.cli.app import main\n"
         "main()\n"
     )
     ran = subprocess.run(

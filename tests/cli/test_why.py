@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.operations import sleeper
-from vyane_cli.operations.setup.settings import set_setting
+from vyane_cli.delivery import sleeper
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.setup.settings import set_setting
 
 AGENT = Speaker(FromKind.WORKER, "w-0123456789ab", "api-main")
 

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from tests.simulated import vyane
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.store import registry
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
 
 
 def listed(run) -> dict[str, dict]:

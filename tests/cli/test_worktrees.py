@@ -10,9 +10,9 @@ import pytest
 from tests.cli.children import inbox, spawn, wait
 from tests.simulated import vyane
 from tests.store.faults import stopped_at
-from vyane_cli.core.spawning import Order
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.store import registry
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.order import Order
+from vyane_cli.sessions import registry
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="there is no git")
 

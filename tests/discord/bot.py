@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from tests.discord.mockcord import MockDiscord
-from vyane_cli.channels import discord
-from vyane_cli.core.conversations import (
+from vyane_cli.channels.discord import adapter
+from vyane_cli.channels.port import (
     Channel,
     Conversation,
     Opening,
@@ -16,7 +16,7 @@ from vyane_cli.core.conversations import (
     Surroundings,
     Verdict,
 )
-from vyane_cli.core.mirroring import nonce_of
+from vyane_cli.conversations.mirroring import nonce_of
 
 BUDGET_MS = 20_000
 
@@ -48,7 +48,7 @@ class Bot:
         around = Surroundings(
             self.environ, self.now_ms, self.sleep, self.now_ms() + self.budget_ms, "/"
         )
-        return discord.open_channel(self.settings, "default", self.memory, around)
+        return adapter.open_channel(self.settings, "default", self.memory, around)
 
     def thread(
         self, key: str = "vs-1", title: str = "fix login", text: str = "start"

@@ -16,18 +16,19 @@ import pytest
 from tests.discord.mockcord import MockDiscord
 from tests.simulated import Host, World, machine
 from vyane_cli import channels
-from vyane_cli.channels import discord_rest
-from vyane_cli.core.results import Ending, Report
-from vyane_cli.core.spawning import Order
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn as spawn
-from vyane_cli.operations.conversations import channels as conversing
-from vyane_cli.operations.conversations.mirror_pull import PullReport, pull
-from vyane_cli.operations.conversations.mirror_push import PushReport, push
-from vyane_cli.operations.results import settle_child
-from vyane_cli.store import files, registry
+from vyane_cli.channels.discord import rest
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.order import Order
+from vyane_cli.children.result import settle_child
+from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.conversations import channels as conversing
+from vyane_cli.conversations.pull import PullReport, pull
+from vyane_cli.conversations.push import PushReport, push
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage import files
 
 CHANGING = re.compile(r"\b(vs-[0-9a-f]{12}|01[0-9A-Z]{24})\b|`/\S+`")
 """What is another one in each test: ids and folders."""
@@ -179,7 +180,7 @@ def mirrored(server: MockDiscord, settings: str = "") -> Iterator[Mirrored]:
 
 def tell_the_seam(monkeypatch: Any) -> None:
     """Requests count among the calls before which a test may stop a process: before and after."""
-    send = discord_rest.Rest._send
+    send = rest.Rest._send
 
     def watched(self: Any, request: Any, last: bool) -> Any:
         files.step("request", request.route)
@@ -187,7 +188,7 @@ def tell_the_seam(monkeypatch: Any) -> None:
         files.step("answer", request.route)
         return reply
 
-    monkeypatch.setattr(discord_rest.Rest, "_send", watched)
+    monkeypatch.setattr(rest.Rest, "_send", watched)
 
 
 def control(server: MockDiscord, path: str, **body: Any) -> Any:

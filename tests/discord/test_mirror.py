@@ -12,17 +12,17 @@ import pytest
 
 from tests.discord.mockcord import MockDiscord, fence_problems, lines_as_read, repeated
 from tests.discord.sessions import Mirrored, mirrored, started, waits
-from vyane_cli.core.bindings import BindingStatus
-from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.results import Ending
-from vyane_cli.core.speaker import FromKind, Speaker
+from vyane_cli.channels.port import Conversation
+from vyane_cli.children.result_rules import Ending
+from vyane_cli.conversations import bindings, state
+from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.binding import BindingStatus
+from vyane_cli.conversations.status import describe_mirror
 from vyane_cli.errors import VyaneError
+from vyane_cli.health import places
+from vyane_cli.health.subject import Subject
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.conversations.bind import Wanted, bind
-from vyane_cli.operations.conversations.mirror_status import describe_mirror
-from vyane_cli.operations.health.checks import places
-from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.store import bindings, mirrors
+from vyane_cli.sessions.speaker import FromKind, Speaker
 
 
 @pytest.fixture
@@ -466,11 +466,11 @@ def test_the_token_is_in_no_file(one: Mirrored) -> None:
 
 def test_what_the_channel_taught_is_kept_after_each_answer(one: Mirrored) -> None:
     started(one)
-    learnt = mirrors.load_channel(one.world.layout, "discord", "default").memory
+    learnt = state.load_channel(one.world.layout, "discord", "default").memory
 
     assert {"me", "open", "post"} <= set(learnt["limits"]["buckets"])
     one.pull()
-    learnt = mirrors.load_channel(one.world.layout, "discord", "default").memory
+    learnt = state.load_channel(one.world.layout, "discord", "default").memory
     assert "list" in learnt["limits"]["buckets"]
 
 

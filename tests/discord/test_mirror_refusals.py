@@ -11,17 +11,18 @@ from tests.discord.mockcord import MockDiscord
 from tests.discord.sessions import Mirrored, mirrored, started, waits
 from tests.simulated import World
 from vyane_cli import channels
-from vyane_cli.core.conversations import Conversation
+from vyane_cli.attention import needs
+from vyane_cli.channels.port import Conversation
+from vyane_cli.conversations import rounds
+from vyane_cli.conversations import state as mirrors
+from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.rounds import show_all, take_in
+from vyane_cli.conversations.status import describe_mirror
 from vyane_cli.errors import LockTimeoutError
+from vyane_cli.health import places
+from vyane_cli.health.subject import Subject
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.conversations import mirror_rounds
-from vyane_cli.operations.conversations.bind import Wanted, bind
-from vyane_cli.operations.conversations.mirror_rounds import show_all, take_in
-from vyane_cli.operations.conversations.mirror_status import describe_mirror
-from vyane_cli.operations.health.checks import places
-from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.store import mirrors, needs
+from vyane_cli.setup.home import initialise
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ def test_a_round_beside_a_run_of_the_mirror_calls_nobody(tmp_path, monkeypatch):
     def busy(runtime, *, channel):
         raise LockTimeoutError(channel, 1.0)
 
-    monkeypatch.setattr(mirror_rounds, "push", busy)
+    monkeypatch.setattr(rounds, "push", busy)
 
     assert show_all(world) == 0
     assert not needs.listing(world.layout)

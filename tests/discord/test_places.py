@@ -9,14 +9,14 @@ import pytest
 
 from tests.discord.mockcord import MockDiscord
 from tests.discord.sessions import Mirrored, mirrored
-from vyane_cli.core.bindings import Binding
-from vyane_cli.core.conversations import Conversation
+from vyane_cli.channels.port import Conversation
+from vyane_cli.conversations import bindings, channels, state
+from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.binding import Binding
+from vyane_cli.conversations.bindings_2 import unbind
+from vyane_cli.conversations.bindings_sweep import sweep
 from vyane_cli.errors import RefusedError
-from vyane_cli.operations.conversations import channels
-from vyane_cli.operations.conversations.bind import Wanted, bind
-from vyane_cli.operations.conversations.bindings import unbind
-from vyane_cli.operations.conversations.bindings_sweep import sweep
-from vyane_cli.store import bindings, mirrors, registry
+from vyane_cli.sessions import registry
 
 
 @pytest.fixture
@@ -103,23 +103,23 @@ def test_binding_again_while_a_push_runs_repeats_nothing(
     one: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The push comes between the two looks that a bind takes at what stands there."""
-    from vyane_cli.operations.conversations import opening
+    from vyane_cli.conversations import open
 
     started(one)
     thread = one.thread()
     unbind(one.world, session=one.host.worker, reason="done")
     one.push()
     one.turn("one")
-    begin = opening.begin
+    begin = open.begin
 
     def late(*given: object) -> None:
-        monkeypatch.setattr(opening, "begin", begin)
+        monkeypatch.setattr(open, "begin", begin)
         one.push()
         one.turn("two")
         one.push()
         begin(*given)
 
-    monkeypatch.setattr(opening, "begin", late)
+    monkeypatch.setattr(open, "begin", late)
     bound(one, where=thread)
     one.push()
 
@@ -147,23 +147,23 @@ def test_a_place_that_was_given_to_another_session_is_not_taken_back(one: Mirror
 def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
     one: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vyane_cli.operations.conversations import mirror_push, opening
+    from vyane_cli.conversations import open, push
 
     new = one.world.register("new")
-    opened, record = opening.open_session, []
+    opened, record = open.open_session, []
 
     def late(run, session, *given, **more):
         outcome = opened(run, session, *given, **more)
         if session.id == one.host.logical:
             where = outcome[0].conversation
             wanted = Wanted(new, where)
-            monkeypatch.setattr("vyane_cli.operations.conversations.opening.Run", _Busy)
+            monkeypatch.setattr("vyane_cli.conversations.open.Run", _Busy)
             record.append(bind(one.world, wanted))
             monkeypatch.undo()
         return outcome
 
-    monkeypatch.setattr(mirror_push, "open_session", late)
-    monkeypatch.setattr("vyane_cli.operations.conversations.opening.begin", lambda *given: None)
+    monkeypatch.setattr(push, "open_session", late)
+    monkeypatch.setattr("vyane_cli.conversations.open.begin", lambda *given: None)
     one.configure(sessions="all")
     one.turn("start")
     one.push()
@@ -207,7 +207,7 @@ def test_a_forum_that_was_bound_before_holds_up_itself_alone(
     started(one)
     other = one.world.register("other")
     with monkeypatch.context() as patched:
-        patched.setattr("vyane_cli.operations.conversations.opening.Run", _Busy)
+        patched.setattr("vyane_cli.conversations.open.Run", _Busy)
         bound(one, who=other, where=str(one.server.forum.id))
     one.turn("on")
     one.say("hello")
@@ -289,7 +289,7 @@ def test_the_result_of_a_child_whose_place_is_over_goes_to_its_parent_s(one: Mir
 
 
 def describe_fallbacks(one: Mirrored) -> dict[str, int]:
-    return dict(mirrors.load_channel(one.world.layout, "discord", "default").fallbacks)
+    return dict(state.load_channel(one.world.layout, "discord", "default").fallbacks)
 
 
 # ------------------------------------------------------------------ what a place is called

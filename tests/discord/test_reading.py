@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.discord.bot import Bot, said
-from vyane_cli.channels.discord_reading import (
+from vyane_cli.channels.discord.reading import (
     KNOWN_MAX,
     Known,
     begin_of,
@@ -20,8 +20,8 @@ from vyane_cli.channels.discord_reading import (
     take,
     time_of,
 )
-from vyane_cli.channels.discord_rest import Rest
-from vyane_cli.core.conversations import Conversation, Incoming, Page, Part, Verdict
+from vyane_cli.channels.discord.rest import Rest
+from vyane_cli.channels.port import Conversation, Incoming, Page, Part, Verdict
 
 
 class Reader:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.discord.bot import Bot, said
 from tests.discord.mockcord import MockDiscord
-from vyane_cli.channels.discord_errors import CODES, RIGHTS, STATUSES, fields_of, outcome_of
-from vyane_cli.core.conversations import Opening, Part, Verdict
+from vyane_cli.channels.discord.discord_errors import CODES, RIGHTS, STATUSES, fields_of, outcome_of
+from vyane_cli.channels.port import Opening, Part, Verdict
 
 
 def post(bot: Bot, where, text: str = "hello", nonce: str = "n1"):

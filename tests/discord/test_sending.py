@@ -8,8 +8,8 @@ import pytest
 
 from tests.discord.bot import BUDGET_MS, Bot, said
 from tests.discord.mockcord import fence_problems, lines_as_read, repeated
-from vyane_cli.core.conversations import Conversation, File, Opening, Part, Post, Verdict
-from vyane_cli.core.mirroring import nonce_of
+from vyane_cli.channels.port import Conversation, File, Opening, Part, Post, Verdict
+from vyane_cli.conversations.mirroring import nonce_of
 
 
 def send(bot: Bot, where: Conversation, post: Post) -> list[str]:

@@ -14,8 +14,8 @@ import pytest
 
 from tests.discord.bot import Bot, said
 from tests.discord.mockcord import MockDiscord
-from vyane_cli.channels.discord_settings import API, read_address, read_token
-from vyane_cli.core.conversations import Part, Verdict
+from vyane_cli.channels.discord.settings import API, read_address, read_token
+from vyane_cli.channels.port import Part, Verdict
 from vyane_cli.errors import InvalidInputError, VyaneError
 
 

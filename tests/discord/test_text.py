@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.discord.mockcord import fence_problems, lines_as_read
-from vyane_cli.channels.discord_text import LIMIT, clean, split, title
-from vyane_cli.core.text import utf16_length
+from vyane_cli.channels.discord.text import LIMIT, clean, split, title
+from vyane_cli.kernel.text import utf16_length
 
 line = st.sampled_from(
     [

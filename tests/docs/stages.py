@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from vyane_cli.operations.demo import simulation
+from vyane_cli.setup import simulation
 
 
 class Session:

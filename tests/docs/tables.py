@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from docs import pages
+from vyane_cli.attention.kinds import ENDINGS, ROWS, NeedKind, NeedRow
 from vyane_cli.channels import ADAPTERS
-from vyane_cli.core.attention import ENDINGS, ROWS, NeedKind, NeedRow
-from vyane_cli.core.config import CHANNEL_KEYS, KEYS, Key
-from vyane_cli.core.gating import NOTICE_GATES
-from vyane_cli.core.rounds import ACTIONS, MATRIX
+from vyane_cli.delivery.gating import NOTICE_GATES
+from vyane_cli.kernel.config import CHANNEL_KEYS, KEYS, Key
+from vyane_cli.projects.round_rules import ACTIONS, MATRIX
 
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
 ROUNDS = pages.ROOT / "docs" / "explanation" / "gating.md"

@@ -6,18 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vyane_cli.core import cursors, durations, quick_json
-from vyane_cli.core.envelopes import BUDGET, paginate
-from vyane_cli.core.mailbox import Entry, fold, parse_head, parse_message, render_head
-from vyane_cli.core.messages import Kind, Lane, Message, ToKind, check_payload, parse_kind
-from vyane_cli.core.sessions import parse_logical_session, parse_session
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.core.text import RESERVED, utf16_length
-from vyane_cli.core.workers import parse_worker
 from vyane_cli.errors import CorruptStateError, InvalidInputError, VyaneError
 from vyane_cli.hosts import claude_code, claude_settings
-from vyane_cli.store import archive, codec, config, document, inbox, journal, templates, timeline
-from vyane_cli.store.layout import Layout
+from vyane_cli.kernel import durations
+from vyane_cli.kernel import json as quick_json
+from vyane_cli.kernel.text import RESERVED, utf16_length
+from vyane_cli.mail import archive, inbox
+from vyane_cli.mail.envelope import BUDGET, paginate
+from vyane_cli.mail.mailbox import Entry, fold, parse_head, parse_message, render_head
+from vyane_cli.mail.message import Kind, Lane, Message, ToKind, check_payload, parse_kind
+from vyane_cli.sessions.session import parse_logical_session, parse_session
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.sessions.worker import parse_worker
+from vyane_cli.storage import codec, document, journal, templates
+from vyane_cli.storage import settings as config
+from vyane_cli.storage.layout import Layout
+from vyane_cli.timeline import cursors, log
 
 LANGUAGES = (templates.load("en"), templates.load("zh"))
 WHERE = tempfile.TemporaryDirectory(prefix="vyane-fuzz-")
@@ -69,11 +73,11 @@ def timeline_file(data: bytes) -> None:
     """A whole timeline: sound, or refused with its path."""
     path = _file("events.jsonl", data)
     for use in (
-        lambda: timeline.check(path, "vs-0123456789ab"),
-        lambda: timeline.read_head(path),
-        lambda: list(timeline.read(path)),
-        lambda: timeline.offset_of(path, 3),
-        lambda: timeline.last_tool(path, 1),
+        lambda: log.check(path, "vs-0123456789ab"),
+        lambda: log.read_head(path),
+        lambda: list(log.read(path)),
+        lambda: log.offset_of(path, 3),
+        lambda: log.last_tool(path, 1),
     ):
         try:
             use()

@@ -13,10 +13,11 @@ from tests.reliability.history import Log, lines
 from tests.simulated import HUMAN, Host, World
 from vyane_cli.api import Vyane
 from vyane_cli.errors import DurabilityUnknownError, LockTimeoutError, VyaneError
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import files, inbox, journal
-from vyane_cli.store.locks import Deadline
+from vyane_cli.mail import inbox
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.storage import files, journal
+from vyane_cli.storage.locks import Deadline
+from vyane_cli.upkeep.gc import collect
 
 WAIT_S = 30.0
 """For locks: with many processes on few cores one may wait for long, and that is no fault."""

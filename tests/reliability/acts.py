@@ -24,11 +24,16 @@ import typer
 
 from tests.simulated import HUMAN, Host, World, machine
 from tests.store.faults import stopped_at
-from vyane_cli.core.messages import Kind
+from vyane_cli.attention import needs
 from vyane_cli.errors import NotFoundError
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.timelines.turn import finish_turn, start_turn
-from vyane_cli.store import document, inbox, journal, needs, registry, schedules, timeline
+from vyane_cli.history.producer import finish_turn, start_turn
+from vyane_cli.mail import inbox
+from vyane_cli.mail.message import Kind
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.projects import schedule
+from vyane_cli.sessions import registry
+from vyane_cli.storage import document, journal
+from vyane_cli.timeline import log
 
 PERSON = ("--from-kind", "human")
 WAITS = "a message that was there before"
@@ -85,7 +90,7 @@ class Lab:
         path = self.world.layout.timeline(worker.logical_session_id)
         return [
             (event["kind"], str(event["payload"].get("tool") or event["payload"].get("outcome")))
-            for _, event in timeline.read(path)
+            for _, event in log.read(path)
         ]
 
 
@@ -305,7 +310,7 @@ def connecting(lab: Lab) -> Case:
 
 def connected(lab: Lab) -> None:
     from vyane_cli.hosts import claude_settings
-    from vyane_cli.operations import hooks
+    from vyane_cli.setup import hooks
 
     settings_file(lab).parent.mkdir(exist_ok=True)
     settings_file(lab).write_text('{"theirs": [1, 2, 3]}\n')
@@ -436,7 +441,7 @@ def pausing(lab: Lab) -> Case:
 
     def seen() -> object:
         told = [one["key"] for one in needs.listing(lab.world.layout)]
-        states = schedules.load(lab.world.layout, "beta").plans.values()
+        states = schedule.load(lab.world.layout, "beta").plans.values()
         return sum(key.startswith("blocked:") for key in told), [str(one.status) for one in states]
 
     (_, active) = before = seen()
@@ -703,7 +708,7 @@ def files(home: Path) -> dict[str, bytes]:
 
 def preload() -> None:
     """What the commands import, once for all children that run one."""
-    from vyane_cli import app
+    from vyane_cli.cli import app
 
     typer.main.get_command(app.app)
     for name in ("orjson", "filelock", "psutil", "tomlkit", "rich.table", "rich.progress"):
@@ -727,8 +732,9 @@ def run_here(lab: Lab, case: Case, say: Callable[[object], None]) -> None:
 
     Its output goes to files beside the home, so that what it printed is known when it dies.
     """
-    from vyane_cli import app, hook
-    from vyane_cli.runtime import accelerate
+    from vyane_cli import hook
+    from vyane_cli.cli import app
+    from vyane_cli.home import accelerate
 
     out = os.open(lab.path("out"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     err = os.open(lab.path("err"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
@@ -745,7 +751,7 @@ def run_here(lab: Lab, case: Case, say: Callable[[object], None]) -> None:
     os.environ.update(environ)
     os.chdir(lab.one.cwd)
     if not case.alone:
-        from vyane_cli.operations import starting
+        from vyane_cli.children import starting
 
         starting.start_launcher = lambda *words: None  # type: ignore[assignment]
     if case.words[0] == "tick":
@@ -784,7 +790,7 @@ def unsound(lab: Lab) -> list[str]:
     for worker in registry.Registry(layout).listing():
         path = layout.timeline(worker.logical_session_id)
         if os.path.exists(path):
-            timeline.check(path, worker.logical_session_id)
+            log.check(path, worker.logical_session_id)
     return found
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from tests.reliability.history import gaps
 from tests.simulated import World
 from vyane_cli.api import Vyane
-from vyane_cli.operations.timelines.turn import emit_event, start_turn
-from vyane_cli.store import registry
+from vyane_cli.history.producer import emit_event, start_turn
+from vyane_cli.sessions import registry
 
 DAY_S = 86_400
 STEPS_S = (0, -60, 3600, -DAY_S, 1, 30 * DAY_S, -365 * DAY_S, 0)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vyane_cli.operations.desk import Desk
-from vyane_cli.store import files, inbox, journal, locks, reading, timeline
+from vyane_cli.delivery.transaction import Desk
+from vyane_cli.mail import inbox
+from vyane_cli.storage import files, journal, locks
+from vyane_cli.timeline import log, reader
 
 Patch = tuple[Any, str, Any]
 
@@ -95,23 +97,23 @@ def lock_file_unlinked() -> list[Patch]:
 
 def cursor_by_time() -> list[Patch]:
     """A reader goes on after the moment of the last event that it has seen."""
-    seek = reading.Reader.seek
+    seek = reader.Reader.seek
 
     def by_time(self: Any, cursor: Any) -> None:
         seek(self, cursor)
         if not cursor.seq:
             return
-        seen = reading.event_at(self.path, cursor.seq)
+        seen = reader.event_at(self.path, cursor.seq)
         moment = seen.record["at"] if seen is not None else 0.0
         for line in journal.read(self.path, self.position):
             record = line.record or {}
             if record.get("at", 0.0) > moment:
-                before = timeline.line_before(self.path, line.offset)
+                before = log.line_before(self.path, line.offset)
                 self._continue(line.offset, before, "")
                 return
         self.seek_end()
 
-    return [(reading.Reader, "seek", by_time)]
+    return [(reader.Reader, "seek", by_time)]
 
 
 def mark_read_before_print() -> list[Patch]:

@@ -1,6 +1,6 @@
 """One act, again and again from the same home, stopped or failed at each call that changes a file.
 
-The seam is `store/files.step`; what it does not see, strace does (`test_r02_kill_by_syscall`).
+The seam is `storage/files.step`; what it does not see, strace does (`test_r02_kill_by_syscall`).
 """
 
 import shutil

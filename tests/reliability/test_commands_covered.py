@@ -20,7 +20,7 @@ from tests.reliability.acts import (
     run_here,
 )
 from tests.store.faults import Say, stopped_at
-from vyane_cli import app
+from vyane_cli.cli import app
 
 ENDLESS = 100_000
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.reliability import history
 from tests.reliability.actors import Stage, Work, ended, kill
 from tests.reliability.scale import dice, size
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import quarantine
-from vyane_cli.store.locks import Deadline
+from vyane_cli.storage import quarantine
+from vyane_cli.storage.locks import Deadline
+from vyane_cli.upkeep.gc import collect
 
 KILLS = size(500, 10_000)
 SENDERS, TICKERS = 8, 2

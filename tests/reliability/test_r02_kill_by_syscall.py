@@ -17,7 +17,7 @@ import pytest
 
 from tests.reliability.tracing import injected
 from tests.simulated import Host, machine
-from vyane_cli.store import journal
+from vyane_cli.storage import journal
 
 FULL = os.environ.get("RELIABILITY") == "full"
 CALLS = "pwrite64 write fsync ftruncate rename mkdir unlink utimensat fchmod chmod".split()

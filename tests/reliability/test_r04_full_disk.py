@@ -13,7 +13,7 @@ import pytest
 from tests.reliability import acts, steps
 from tests.reliability.scale import FULL, dice, size
 from tests.simulated import Host, machine, program
-from vyane_cli.store import journal
+from vyane_cli.storage import journal
 
 SIZE = 256 * 1024
 LEVELS = size(40, 200)

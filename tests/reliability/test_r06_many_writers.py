@@ -10,7 +10,7 @@ from tests.reliability import history
 from tests.reliability.actors import Stage, wait_for
 from tests.reliability.scale import FULL
 from tests.simulated import machine
-from vyane_cli.store import journal
+from vyane_cli.storage import journal
 
 CROWDS = [(16, 1_000), (16, 10_000)] if FULL else [(16, 1_000)]
 SCRIPTS = [(16, 50), (64, 200)] if FULL else [(16, 10)]

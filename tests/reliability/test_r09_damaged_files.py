@@ -16,17 +16,10 @@ from tests.reliability.scale import dice, size
 from tests.simulated import fast_folder
 from tests.store.faults import stopped_at
 from vyane_cli.errors import VyaneError
-from vyane_cli.store import (
-    codec,
-    config,
-    document,
-    files,
-    inbox,
-    journal,
-    quarantine,
-    registry,
-    timeline,
-)
+from vyane_cli.mail import inbox
+from vyane_cli.sessions import registry
+from vyane_cli.storage import codec, document, files, journal, quarantine, settings
+from vyane_cli.timeline import log
 
 MUTATIONS, FEWER = size(5_000, 100_000), size(1_000, 20_000)
 """Of what has a reader of its own, and of what shares one."""
@@ -95,7 +88,7 @@ def set_right(path: Path, root: Path, kind: str) -> None:
         finally:
             box.close()
         return
-    from vyane_cli.operations.health.repairs import _mend_journal
+    from vyane_cli.health.repairs import _mend_journal
 
     _mend_journal(str(path), str(root))
 
@@ -133,8 +126,8 @@ def test_a_damaged_timeline_is_refused_by_line_or_read_as_it_was(lab, count):
             path.write_bytes(damage.damaged(random, good))
             seen: list[Any] = []
             try:
-                timeline.check(str(path), session)
-                for _, record in timeline.read(str(path)):
+                log.check(str(path), session)
+                for _, record in log.read(str(path)):
                     seen.append(record)
             except VyaneError as error:
                 refused += 1
@@ -157,7 +150,7 @@ def loaders(lab: acts.Lab) -> dict[str, tuple[str, Load]]:
     """Each kind of document: an example of it, and who reads it."""
     layout, one = lab.world.layout, lab.one
     keys = files.listdir(layout("messages", "keys"))
-    cursor = timeline.read_head(layout.timeline(one.logical))
+    cursor = log.read_head(layout.timeline(one.logical))
     assert cursor is not None
     return {
         "worker-registry.json": (layout.registry, lambda lab: registry.Registry(layout).listing()),
@@ -178,7 +171,7 @@ def loaders(lab: acts.Lab) -> dict[str, tuple[str, Load]]:
             lambda lab: document.load(layout("messages", "keys", keys[0])),
         ),
         "broadcast": (layout.broadcast(), lambda lab: document.load(layout.broadcast())),
-        "config.toml": (layout("config.toml"), lambda lab: config.load(layout)),
+        "config.toml": (layout("config.toml"), lambda lab: settings.load(layout)),
         "due": (layout.due(one.worker), lambda lab: lab.world.inbox(one.worker)),
     }
 

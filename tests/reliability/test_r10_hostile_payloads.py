@@ -13,7 +13,7 @@ from tests.reliability import acts, damage
 from tests.reliability.scale import dice, size
 from tests.simulated import EVENTS, recorded
 from tests.store.faults import stopped_at
-from vyane_cli.store import timeline
+from vyane_cli.timeline import log
 
 GENERATED = size(1_000, 50_000)
 LIMIT = 9_500
@@ -95,7 +95,7 @@ def check(lab: acts.Lab, data: bytes, event: str) -> None:
     for worker in lab.one.world_workers():
         path = lab.world.layout.timeline(worker.logical_session_id)
         if os.path.exists(path):
-            timeline.check(path, worker.logical_session_id)
+            log.check(path, worker.logical_session_id)
 
 
 @pytest.mark.parametrize("event", ["", "Stop", "UserPromptSubmit", "PostToolBatch", "FutureEvent"])

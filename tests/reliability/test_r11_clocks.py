@@ -14,8 +14,9 @@ from tests.hostlab.waiting import wait_until
 from tests.reliability import acts, clocks
 from tests.reliability.scale import FULL
 from tests.simulated import machine, program
-from vyane_cli.operations.timelines.turn import start_turn
-from vyane_cli.store import locks, registry
+from vyane_cli.history.producer import start_turn
+from vyane_cli.sessions import registry
+from vyane_cli.storage import locks
 
 HOUR, DAY, YEAR = 3600, 86_400, 365 * 86_400
 QUICK = [1, -1, 60, -60, HOUR, -HOUR, DAY, -DAY, 30 * DAY, -30 * DAY, 10 * YEAR, -10 * YEAR]

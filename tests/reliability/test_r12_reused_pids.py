@@ -11,7 +11,7 @@ import pytest
 
 from tests.reliability.scale import size
 from tests.simulated import machine, program
-from vyane_cli.store import processes
+from vyane_cli.storage import processes
 
 LAST = Path("/proc/sys/kernel/ns_last_pid")
 ROUNDS = size(20, 200)

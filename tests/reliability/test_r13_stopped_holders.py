@@ -7,7 +7,7 @@ import pytest
 from tests.reliability import acts, steps
 from tests.reliability.scale import size
 from tests.simulated import stopped_holder
-from vyane_cli.store.locks import STRIPES, Kind
+from vyane_cli.storage.locks import STRIPES, Kind
 
 ROUNDS = size(1, 10)
 WAIT = "\n[locks]\nwait_s = 0.2\n"

@@ -10,11 +10,11 @@ import pytest
 from tests.hostlab.waiting import wait_until
 from tests.reliability.scale import dice, size
 from tests.simulated import machine
-from vyane_cli.core.process import Process
-from vyane_cli.core.sessions import HostSession
 from vyane_cli.errors import RefusedError
-from vyane_cli.operations import terminals
-from vyane_cli.store import processes, registry
+from vyane_cli.kernel.process import Process
+from vyane_cli.sessions import registry, tmux
+from vyane_cli.sessions.session import HostSession
+from vyane_cli.storage import processes
 
 ROUNDS = size(20, 200)
 
@@ -73,13 +73,13 @@ def test_each_escape_is_typed_once_and_in_no_other_pane(panes, count):
             if way == "gone":
                 subprocess.run([*panes.tmux, "kill-pane", "-t", pane], check=True)
             if way == "proven":
-                terminals.type_escape(session)
+                tmux.type_escape(session)
                 wait_until(lambda typed=typed: typed.read_bytes(), "it is typed", timeout_s=20)
                 assert typed.read_bytes() == b"\x1b"
                 typed_keys += 1
             else:
                 with pytest.raises(RefusedError):
-                    terminals.type_escape(session)
+                    tmux.type_escape(session)
                 assert typed.read_bytes() == b"", way
                 refused += 1
             if way != "gone":

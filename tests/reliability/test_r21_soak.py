@@ -10,7 +10,7 @@ from tests.reliability.actors import Stage, wait_for
 from tests.reliability.history import Log, lines
 from tests.reliability.scale import FULL
 from tests.simulated import machine
-from vyane_cli.operations.upkeep.gc import collect
+from vyane_cli.upkeep.gc import collect
 
 SESSIONS, PROCESSES = 50, 4
 QUICK_S = 20.0

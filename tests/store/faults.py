@@ -17,8 +17,8 @@ from typing import Any
 
 from tests.simulated import Host, World, machine
 from vyane_cli.errors import ExitCode, VyaneError
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import files
+from vyane_cli.storage import files
+from vyane_cli.upkeep.gc import collect
 
 STOPPED = 77
 ENDLESS = 10_000

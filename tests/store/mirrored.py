@@ -6,9 +6,9 @@ import pytest
 
 from tests.simulated import Host
 from vyane_cli import channels
-from vyane_cli.channels import file_disk
-from vyane_cli.channels.file_threads import parse_thread
-from vyane_cli.store import files
+from vyane_cli.channels.file import file_disk
+from vyane_cli.channels.file.thread import parse_thread
+from vyane_cli.storage import files
 
 ME = "root"
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.projects import NAME, Scene, scene
-from vyane_cli.core.schedules import DEFAULT, Installed, Status, With
+from vyane_cli.attention import needs
+from vyane_cli.health.projects import schedule_timers
+from vyane_cli.health.subject import Finding, Subject
+from vyane_cli.home import local_time
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.health.checks.rounds import schedule_timers
-from vyane_cli.operations.health.checks.subject import Finding, Subject
-from vyane_cli.operations.projects import timers
-from vyane_cli.operations.projects.projects import create_project
-from vyane_cli.operations.projects.schedule import set_status
-from vyane_cli.operations.projects.wake import wake
-from vyane_cli.runtime import local_time
-from vyane_cli.store import needs, schedules
+from vyane_cli.projects import schedule, timers
+from vyane_cli.projects.members import create_project
+from vyane_cli.projects.round import wake
+from vyane_cli.projects.schedule_2 import set_status
+from vyane_cli.projects.schedule_rules import DEFAULT, Installed, Status, With
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def stage(monkeypatch) -> Iterator[Scene]:
 def install(stage: Scene, rule: str = "") -> None:
     known = DEFAULT.with_rules({"A": rule, "B": rule}) if rule else DEFAULT
     installed = Installed(With.CRON, {}, stage.world.clock().at)
-    schedules.save(stage.layout, NAME, known._replace(installed=installed))
+    schedule.save(stage.layout, NAME, known._replace(installed=installed))
 
 
 def pause(stage: Scene) -> None:
@@ -142,7 +142,7 @@ def test_a_project_that_is_not_alone_or_is_spoken_for_calls_nobody(stage, why):
             stage.ask_for("tests")
             stage.accept("tests")
         case "no timers":
-            schedules.save(stage.layout, NAME, DEFAULT)
+            schedule.save(stage.layout, NAME, DEFAULT)
     pause(stage)
     rest(stage)
     round_of_another(stage)

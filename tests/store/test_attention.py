@@ -10,20 +10,21 @@ import pytest
 from tests.projects import NAME, Scene, scene
 from tests.simulated import Host, World, machine
 from vyane_cli import channels
-from vyane_cli.core.attention import NeedKind, call_of, key_of
-from vyane_cli.core.schedules import Status
-from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.attention import needs
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, call_of, key_of
+from vyane_cli.conversations import rounds
+from vyane_cli.conversations.rounds import show_all, take_in
 from vyane_cli.errors import RefusedError
-from vyane_cli.operations.attention import end_calls
-from vyane_cli.operations.conversations import mirror_rounds
-from vyane_cli.operations.conversations.mirror_rounds import show_all, take_in
-from vyane_cli.operations.needs import call_person
-from vyane_cli.operations.projects.projects import create_project, project_of_round
-from vyane_cli.operations.projects.schedule import set_status
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import needs, registry
-from vyane_cli.store.locks import Kind
+from vyane_cli.projects.members import create_project, project_of_round
+from vyane_cli.projects.schedule_2 import set_status
+from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.setup.home import initialise
+from vyane_cli.storage.locks import Kind
+from vyane_cli.upkeep.ended_needs import end_calls
+from vyane_cli.upkeep.gc import collect
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_a_channel_that_a_round_shows_sessions_in_again(tmp_path, monkeypatch):
     """Not one that is only heard: what was refused is the showing."""
     world = mirrored(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(mirror_rounds, "push", refuse)
+        patch.setattr(rounds, "push", refuse)
         show_all(world)
     take_in(world)
     collect(world)
@@ -155,7 +156,7 @@ def test_a_channel_that_a_round_shows_sessions_in_again(tmp_path, monkeypatch):
 
 def test_a_channel_that_is_not_set_up_any_more(tmp_path, monkeypatch):
     world = mirrored(tmp_path)
-    monkeypatch.setattr(mirror_rounds, "push", refuse)
+    monkeypatch.setattr(rounds, "push", refuse)
     show_all(world)
     Path(world.layout.config).write_text("")
     world._config = None

@@ -14,16 +14,19 @@ import pytest
 from tests.simulated import HUMAN, OUTSIDE, World, fast_folder
 from tests.store.faults import stopped_at
 from tests.workers import grow
-from vyane_cli.core.cancels import Outcome
-from vyane_cli.core.process import Process
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.children import cancel as cancelling
+from vyane_cli.children import cancels
+from vyane_cli.children.cancel import Cancelled
+from vyane_cli.children.cancel import cancel as cancel
+from vyane_cli.children.cancel_rules import Outcome
 from vyane_cli.errors import ConflictError, RefusedError
-from vyane_cli.operations.children import cancel as cancelling
-from vyane_cli.operations.children.cancel import Cancelled
-from vyane_cli.operations.children.cancel import cancel as cancel
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.store import cancels, processes, registry, timeline
+from vyane_cli.kernel.process import Process
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.setup.home import initialise
+from vyane_cli.storage import processes
+from vyane_cli.timeline import log
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 STRIDE = 1 if FULL else 7
@@ -36,7 +39,7 @@ def end_state(world: World) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for worker in registry.Registry(world.layout).listing():
         path = world.layout.timeline(worker.logical_session_id)
-        kinds = Counter(record["kind"] for _, record in timeline.read(path))
+        kinds = Counter(record["kind"] for _, record in log.read(path))
         entries = world.inbox(worker.id).mailbox.entries
         state[worker.id] = (
             str(worker.status),
@@ -78,7 +81,7 @@ def test_a_cancel_that_was_killed_at_any_step_ends_as_an_undisturbed_one_when_ru
             steps += 1
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("vyane_cli.store.files.step", count)
+            patch.setattr("vyane_cli.storage.files.step", count)
             run(whole, root)
         wanted = end_state(whole)
         assert len(wanted["plan"][0]) + len(wanted["plan"][1]) == 40
@@ -137,7 +140,7 @@ def test_only_the_person_and_the_ancestors_may_cancel(world):
         with pytest.raises(RefusedError):
             run(world, ids[1], speaker=speaker)
     assert not Path(world.layout("queue", "cancels")).exists()
-    kinds = [record["kind"] for _, record in timeline.read(world.layout.timeline("vs-000002"))]
+    kinds = [record["kind"] for _, record in log.read(world.layout.timeline("vs-000002"))]
     assert kinds == ["Diagnostic"]
 
     parent = Speaker(FromKind.WORKER, ids[0], "n0", registry.load_session(world.layout, "s0"))

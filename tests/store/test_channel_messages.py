@@ -10,20 +10,20 @@ import pytest
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, stopped_at
 from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, turn, write
-from vyane_cli.channels import file
-from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.speaker import Speaker
+from vyane_cli.channels.file import adapter
+from vyane_cli.channels.port import Conversation
+from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.pull import pull
+from vyane_cli.conversations.push import push
+from vyane_cli.conversations.status import describe_mirror
 from vyane_cli.errors import NotFoundError
-from vyane_cli.operations.conversations.bind import Wanted, bind
-from vyane_cli.operations.conversations.mirror_pull import pull
-from vyane_cli.operations.conversations.mirror_push import push
-from vyane_cli.operations.conversations.mirror_status import describe_mirror
+from vyane_cli.sessions.speaker import Speaker
 
 
 @pytest.fixture
 def one(host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch) -> Host:
     """Mirrored to a folder."""
-    monkeypatch.setattr(file, "_owner", lambda path: ME)
+    monkeypatch.setattr(adapter, "_owner", lambda path: ME)
     return set_up(host())
 
 

@@ -13,17 +13,12 @@ import pytest
 from tests.simulated import HUMAN, Host, World, machine, stopped_holder
 from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
 from tests.workers import named, order, results, workers
-from vyane_cli.core.results import Ending, Report
-from vyane_cli.core.spawning import Order
-from vyane_cli.core.workers import Worker, WorkerStatus
-from vyane_cli.errors import ConflictError, StorageError
-from vyane_cli.operations.children import launch
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.cancel import cancel
-from vyane_cli.operations.children.launch import run
-from vyane_cli.operations.children.spawn import spawn as spawn
-from vyane_cli.operations.lookup import find_message, whole_text
-from vyane_cli.operations.results import (
+from vyane_cli.children import launch, launches
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.cancel import cancel
+from vyane_cli.children.launch import run
+from vyane_cli.children.order import Order
+from vyane_cli.children.result import (
     LOST_AFTER_S,
     keep_candidate,
     settle_at_end,
@@ -31,9 +26,14 @@ from vyane_cli.operations.results import (
     settle_exit,
     settle_lost,
 )
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import launches, registry
-from vyane_cli.store.locks import Kind
+from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.errors import ConflictError, StorageError
+from vyane_cli.mail.lookup import find_message, whole_text
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import Worker, WorkerStatus
+from vyane_cli.storage.locks import Kind
+from vyane_cli.upkeep.gc import collect
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def test_twenty_spawns_at_once_lose_no_child(world):
     """Each a process of its own, against one parent."""
     program = (
         "import sys\n"
-        "from vyane_cli.core.spawning import Order\n"
-        "from vyane_cli.operations.children import spawn\n"
-        "from vyane_cli.runtime import Runtime\n"
+        "from vyane_cli.children.order import Order\n"
+        "from vyane_cli.children import spawn\n"
+        "from vyane_cli.home import Runtime\n"
         "spawn.start_launcher = lambda *rest: None\n"
         "print(spawn.spawn(Runtime(sys.argv[1], {}), Order('same', 'bob', cwd='/tmp')).id)\n"
     )
@@ -255,7 +255,7 @@ def test_the_last_answer_of_a_print_mode_child_is_its_result(world, launched):
 
 
 def world_session(world: World, child: Worker) -> Any:
-    from vyane_cli.core.sessions import HostSession
+    from vyane_cli.sessions.session import HostSession
 
     return HostSession("s-1", "claude-code", child.id, child.name, child.logical_session_id)
 

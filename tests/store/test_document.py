@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.sessions import (
+from vyane_cli.errors import CorruptStateError, StorageError
+from vyane_cli.home import Runtime
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.session import (
     HostSession,
     LogicalSession,
     parse_logical_session,
@@ -16,10 +19,8 @@ from vyane_cli.core.sessions import (
     render_logical_session,
     render_session,
 )
-from vyane_cli.errors import CorruptStateError, StorageError
-from vyane_cli.operations.setup.init import initialise
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import codec, document, files, registry
+from vyane_cli.setup.home import initialise
+from vyane_cli.storage import codec, document, files
 
 texts = st.text(st.characters(codec=None), max_size=8)
 objects = st.dictionaries(

@@ -21,14 +21,14 @@ from tests.store.faults import (
     old_or_new,
     stopped_at,
 )
+from vyane_cli.delivery.tick import spool_call
 from vyane_cli.errors import DurabilityUnknownError, ExitCode, VyaneError
+from vyane_cli.history.delete import delete_timeline
 from vyane_cli.hosts import claude_code
-from vyane_cli.operations.rename import rename_worker
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.operations.tick import spool_call
-from vyane_cli.operations.timelines.delete import delete_timeline
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import files, processes, quarantine
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.sessions.rename import rename_worker
+from vyane_cli.storage import files, processes, quarantine
+from vyane_cli.upkeep.gc import collect
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 ERRNOS = [errno.ENOSPC, errno.EIO] + ([errno.EROFS, errno.EDQUOT, errno.EACCES] if FULL else [])

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from vyane_cli.operations.guard import install_guard
-from vyane_cli.runtime import Runtime
-from vyane_cli.store.templates import data_folder
+from vyane_cli.home import Runtime
+from vyane_cli.setup.guard import install_guard
+from vyane_cli.storage.templates import data_folder
 
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"], ["mksh"]]
 PRESENT = [[found, *rest] for name, *rest in SHELLS if (found := shutil.which(name))]

@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 
 from tests.simulated import OUTSIDE, fast_folder, machine
 from tests.unit.scripted import message
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.events import EventKind
-from vyane_cli.core.mailbox import Head, Op, render_message
-from vyane_cli.core.messages import Message
-from vyane_cli.core.turns import Transition, emit
 from vyane_cli.errors import VyaneError
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import archive, codec, files, inbox, journal, quarantine, timeline
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.mail import archive, inbox
+from vyane_cli.mail.mailbox import Head, Op, render_message
+from vyane_cli.mail.message import Message
+from vyane_cli.storage import codec, files, journal, quarantine
+from vyane_cli.timeline import log
+from vyane_cli.timeline.events import EventKind
+from vyane_cli.timeline.turns import Transition, emit
+from vyane_cli.upkeep.gc import collect
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 CLOCK = Clock(1_800_000_000_000, 1_000_000, "boot")
@@ -229,8 +231,8 @@ def test_what_a_call_reads_does_not_grow_with_what_was(monkeypatch):
         last = {"op": "released", "ids": [], "head": {"open": box.writer.end}}
         box.writer.append([last])
         box.close()
-        identity = timeline.Identity(one.logical, one.worker)
-        story = timeline.Timeline(layout.timeline(one.logical), one.home, identity, "e" * 32)
+        identity = log.Identity(one.logical, one.worker)
+        story = log.Timeline(layout.timeline(one.logical), one.home, identity, "e" * 32)
         states = [Transition(story.head)]
         for number in range(4000):
             note = {"code": "test", "text": f"{number}" + "x" * 500}
@@ -269,8 +271,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.simulated import World, OUTSIDE
-from vyane_cli.core.messages import FromKind
-from vyane_cli.operations.identity import Speaker
+from vyane_cli.mail.message import FromKind
+from vyane_cli.sessions.identity import Speaker
 home, name, count = sys.argv[1:]
 world = World(Path(home))
 speaker = Speaker(FromKind.EXTERNAL, name, name)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.errors import StorageError
-from vyane_cli.store import codec, files, journal, quarantine
+from vyane_cli.storage import codec, files, journal, quarantine
 
 values = st.recursive(
     st.none()

@@ -13,17 +13,18 @@ import pytest
 
 from tests.hostlab.waiting import wait_until
 from tests.simulated import Host, machine
-from vyane_cli.core.results import Ending, Report
-from vyane_cli.core.spawning import Order
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.order import Order
+from vyane_cli.children.result import settle_child
+from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.delivery import attempts, keystrokes
+from vyane_cli.delivery.keystrokes import type_for_mail
+from vyane_cli.delivery.ring import nudge
 from vyane_cli.errors import LockTimeoutError
-from vyane_cli.operations import attempts, keystrokes
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn as spawn
-from vyane_cli.operations.keystrokes import type_for_mail
-from vyane_cli.operations.nudge import nudge
-from vyane_cli.operations.results import settle_child
-from vyane_cli.store import locks, processes, registry
-from vyane_cli.store.locks import Kind
+from vyane_cli.sessions import registry
+from vyane_cli.storage import locks, processes
+from vyane_cli.storage.locks import Kind
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux")
 

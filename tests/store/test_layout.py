@@ -10,8 +10,8 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.runtime import Runtime
-from vyane_cli.store.layout import find_root
+from vyane_cli.home import Runtime
+from vyane_cli.storage.layout import find_root
 
 NO_HOMES = ["", "/", "//", "~", "~/x", "home/ann", "."]
 """What cron, a service manager or a quoted `~` leave in HOME."""

@@ -10,20 +10,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.simulated import World, fast_folder
-from vyane_cli.core.books import Readability, Source
-from vyane_cli.core.claims import ENDS, Claim, is_held, renew
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.judging import GoalState, judge
-from vyane_cli.core.ledger import add
-from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.taskgraph import Node
-from vyane_cli.core.tasks import Ledger, Task, TaskStatus
 from vyane_cli.errors import ConflictError, CorruptStateError
-from vyane_cli.operations.projects.claims import claim_head, held_tasks
-from vyane_cli.operations.projects.projects import create_project, named
-from vyane_cli.operations.projects.tasks import add_task
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import claims, journal, ledger, processes
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.projects import claims, ledger
+from vyane_cli.projects.books import Readability, Source
+from vyane_cli.projects.claim_rules import ENDS, Claim, is_held, renew
+from vyane_cli.projects.claims_2 import claim_head, held_tasks
+from vyane_cli.projects.judging import GoalState, judge
+from vyane_cli.projects.ledger_2 import add
+from vyane_cli.projects.members import create_project, named
+from vyane_cli.projects.queue import Node
+from vyane_cli.projects.task import Ledger, Task, TaskStatus
+from vyane_cli.projects.tasks import add_task
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.storage import journal, processes
+from vyane_cli.upkeep.gc import collect
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ import pytest
 from tests.simulated import World, fast_folder
 from tests.store.faults import stopped_at
 from tests.workers import named, order, results, workers, world_in
-from vyane_cli.core.results import Ending, Report
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn as spawn
-from vyane_cli.operations.lookup import find_message, whole_text
-from vyane_cli.operations.results import settle_child
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import launches, registry
+from vyane_cli.children import launches
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.result import settle_child
+from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.mail.lookup import find_message, whole_text
+from vyane_cli.sessions import registry
+from vyane_cli.upkeep.gc import collect
 
 
 @pytest.fixture

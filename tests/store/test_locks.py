@@ -13,8 +13,8 @@ import pytest
 
 from tests.simulated import fast_folder, stopped_holder
 from vyane_cli.errors import LockTimeoutError, StorageError
-from vyane_cli.store import locks
-from vyane_cli.store.locks import Deadline, Kind, held, lock_path
+from vyane_cli.storage import locks
+from vyane_cli.storage.locks import Deadline, Kind, held, lock_path
 
 ADDER = """
 import sys, threading

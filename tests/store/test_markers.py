@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import OUTSIDE, Host
+from vyane_cli.delivery import sleeper
 from vyane_cli.hosts import claude_code
-from vyane_cli.operations import sleeper
-from vyane_cli.store import files, markers, processes
+from vyane_cli.sessions import markers
+from vyane_cli.storage import files, processes
 
 
 def standing(one: Host) -> set[str]:

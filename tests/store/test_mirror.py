@@ -14,30 +14,30 @@ from tests.channels.bench import around
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, Action, failing_at, stopped_at
 from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, thread_of, turn, write
-from vyane_cli.channels import file
-from vyane_cli.channels.file_threads import parse_thread
-from vyane_cli.core.bindings import BindingStatus
-from vyane_cli.core.conversations import Conversation, Part
-from vyane_cli.core.events import EventKind
-from vyane_cli.core.messages import Lane
-from vyane_cli.core.results import Ending, Report
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations import diagnose
-from vyane_cli.operations.conversations.bind import Wanted, bind
-from vyane_cli.operations.conversations.bindings import unbind
-from vyane_cli.operations.conversations.mirror_pull import pull
-from vyane_cli.operations.conversations.mirror_push import push
-from vyane_cli.operations.results import settle_child
-from vyane_cli.operations.send import Draft, send
-from vyane_cli.store import bindings, registry
-from vyane_cli.store.locks import Kind
+from vyane_cli.channels.file import adapter
+from vyane_cli.channels.file.thread import parse_thread
+from vyane_cli.channels.port import Conversation, Part
+from vyane_cli.children.result import settle_child
+from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.conversations import bindings
+from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.binding import BindingStatus
+from vyane_cli.conversations.bindings_2 import unbind
+from vyane_cli.conversations.pull import pull
+from vyane_cli.conversations.push import push
+from vyane_cli.mail.message import Lane
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.sessions import facts, registry
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage.locks import Kind
+from vyane_cli.timeline.events import EventKind
 
 
 @pytest.fixture
 def one(host: Callable[..., Host], monkeypatch: pytest.MonkeyPatch) -> Host:
     """Mirrored to a folder."""
-    monkeypatch.setattr(file, "_owner", lambda path: ME)
+    monkeypatch.setattr(adapter, "_owner", lambda path: ME)
     return set_up(host())
 
 
@@ -99,7 +99,7 @@ def test_the_tools_of_a_turn_are_one_post_that_is_changed_in_place(tmp_path) -> 
 
 def note_tool(host: Host, name: str) -> None:
     """A tool of the open turn, as a tick that ran anyway has seen it."""
-    diagnose.append_fact(
+    facts.append_fact(
         host.world, host.worker, host.logical, EventKind.TOOL_OBSERVED, {"tool": name},
         host.world.clock(),
     )  # fmt: skip
@@ -178,7 +178,7 @@ def test_an_interrupt_is_noted_once_each_time_and_in_the_title(one) -> None:
             known = registry.Registry(one.world.layout)
             known.put(known.workers[child]._replace(status=status))
             known.save()
-        diagnose.append_fact(
+        facts.append_fact(
             one.world, child, logical_of(one, child), EventKind.DIAGNOSTIC, {"code": "x"},
             one.world.clock(),
         )  # fmt: skip
@@ -525,7 +525,7 @@ def outcome(host: Host) -> tuple[list[str], list[str], str, int]:
 
 def test_killed_at_every_call_the_thread_reads_as_an_undisturbed_run(monkeypatch) -> None:
     """A kill before the k-th changing call of push or pull, then the same again."""
-    monkeypatch.setattr(file, "_owner", lambda path: ME)
+    monkeypatch.setattr(adapter, "_owner", lambda path: ME)
     no_channel_fault(monkeypatch)
     expected = None
     for k in [0, *range(1, ENDLESS)]:
@@ -550,7 +550,7 @@ def test_killed_at_every_call_the_thread_reads_as_an_undisturbed_run(monkeypatch
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_refused_at_every_call_nothing_is_lost_and_nothing_comes_twice(number, monkeypatch) -> None:
-    monkeypatch.setattr(file, "_owner", lambda path: ME)
+    monkeypatch.setattr(adapter, "_owner", lambda path: ME)
     no_channel_fault(monkeypatch)
     for k in range(1, ENDLESS, 3):
         with machine() as host:
@@ -583,7 +583,7 @@ def test_a_post_that_a_crash_cut_short_is_made_whole_and_stands_once(one) -> Non
         path.write_text(text)
         assert parse_thread(text).unfinished
         settings = {"folder": str(folder(one))}
-        channel = file.open_channel(settings, "default", {}, around(Path(one.home)))
+        channel = adapter.open_channel(settings, "default", {}, around(Path(one.home)))
         (binding,) = bindings.load(one.world.layout).values()
         channel.post(binding.conversation, Part("✅ a line of some length"), "n9")
         assert said(path) == ["✅ a line of some length"]

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from tests.projects import NAME, Scene, scene
-from vyane_cli.core import calls
-from vyane_cli.core.gating import NOTICE_GATES, Gate
-from vyane_cli.hosts import generic
-from vyane_cli.operations import supervise
-from vyane_cli.operations.dryrun import explain
-from vyane_cli.operations.generic import call_for_worker
-from vyane_cli.operations.projects.projects import create_project
-from vyane_cli.render.machine import plain
-from vyane_cli.store import journal
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.delivery.explain import explain
+from vyane_cli.delivery.gating import NOTICE_GATES, Gate
+from vyane_cli.delivery.generic import call_for_worker
+from vyane_cli.hosts import generic, port
+from vyane_cli.projects import supervise
+from vyane_cli.projects.members import create_project
+from vyane_cli.storage import journal
 
 
 @pytest.fixture
@@ -386,7 +385,7 @@ def test_an_exited_main_worker_is_told_nothing_and_nobody_else_is(stage):
 def launch_tick(stage: Scene, worker: str) -> None:
     """A call of a worker that a round has started."""
     deadline = stage.world.deadline(10)
-    call = calls.HookCall("generic", calls.Event.CALL, "call", "s")
+    call = port.HookCall("generic", port.Event.CALL, "call", "s")
     supervise.supervise(stage.world, worker, call, deadline)
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from vyane_cli.core.process import Process
-from vyane_cli.store import processes
+from vyane_cli.kernel.process import Process
+from vyane_cli.storage import processes
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.projects import NAME, Scene, scene
-from vyane_cli.core.schedules import Status
-from vyane_cli.core.tasks import TaskStatus
-from vyane_cli.operations.projects.schedule import set_status
-from vyane_cli.store import schedules
+from vyane_cli.projects import schedule
+from vyane_cli.projects.schedule_2 import set_status
+from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.task import TaskStatus
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 SEEDS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 1)))
@@ -116,7 +116,7 @@ class Play:
                 self.stage.accept("docs")
                 self.moved()
             self.stage.resolve(key)
-        if schedules.load(self.stage.layout, NAME).paused and not self.done():
+        if schedule.load(self.stage.layout, NAME).paused and not self.done():
             set_status(self.stage.world, NAME, Status.ACTIVE)
 
     def done(self) -> bool:
@@ -201,6 +201,6 @@ def test_a_project_comes_to_its_end_and_pauses(seed, monkeypatch):
         play.run()
 
         assert all(task.status is TaskStatus.DONE for task in stage.books().ledger.tasks)
-        assert schedules.load(stage.layout, NAME).paused
+        assert schedule.load(stage.layout, NAME).paused
         assert play.stage.cell() == "skip/paused"
         assert {task for task, _ in stage.started} == {f"T{n}" for n in range(1, TASKS + 1)}

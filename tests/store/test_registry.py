@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from vyane_cli.core.sessions import HostSession
-from vyane_cli.store import files, processes, registry
-from vyane_cli.store.layout import Layout
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.session import HostSession
+from vyane_cli.storage import files, processes
+from vyane_cli.storage.layout import Layout
 
 
 @pytest.fixture

@@ -10,13 +10,16 @@ import pytest
 from tests.reliability import history
 from tests.reliability.actors import Stage, Work, wait_for
 from tests.simulated import World, machine
-from vyane_cli.core.attention import NeedCall
+from vyane_cli.attention import needs
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedCall
+from vyane_cli.health import state
+from vyane_cli.health.repairs import repair
 from vyane_cli.hosts import claude_settings
-from vyane_cli.operations.health.checks import state
-from vyane_cli.operations.health.repairs import repair
-from vyane_cli.operations.needs import call_person
-from vyane_cli.store import journal, locks, needs, quarantine, registry, timeline
-from vyane_cli.store.locks import Kind
+from vyane_cli.sessions import registry
+from vyane_cli.storage import journal, locks, quarantine
+from vyane_cli.storage.locks import Kind
+from vyane_cli.timeline import log
 
 RUBBISH, HALF = b"rubbish\n", b'{"v":1,"half'
 
@@ -164,7 +167,7 @@ def test_a_timeline_with_half_a_line_is_mended_while_its_producer_works(stage):
 
     assert told
     assert all(there[line["seq"]] == line["tool"] for line in told)
-    assert timeline.check(path, path_session(path)).events == len(there)
+    assert log.check(path, path_session(path)).events == len(there)
     assert kept.count(HALF) == 1
 
 

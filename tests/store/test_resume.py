@@ -13,14 +13,17 @@ from tests.hostlab.waiting import wait_until
 from tests.simulated import Host, World, machine
 from tests.store.faults import stopped_at
 from tests.workers import results
-from vyane_cli.core.spawning import Order
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.operations import resume
-from vyane_cli.operations.children import spawn as spawning
-from vyane_cli.operations.children.spawn import spawn as spawn
-from vyane_cli.operations.results import settle_lost
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import launches, needs, processes, registry
+from vyane_cli.attention import needs
+from vyane_cli.children import launches
+from vyane_cli.children import spawn as spawning
+from vyane_cli.children.order import Order
+from vyane_cli.children.result import settle_lost
+from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.delivery import resume
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage import processes
+from vyane_cli.upkeep.gc import collect
 
 SESSION = """
 import json, os, subprocess, sys

@@ -9,17 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.projects import NAME, Scene, scene
-from vyane_cli.core.claims import Claim, renew
-from vyane_cli.core.schedules import Status
-from vyane_cli.core.workers import WorkerStatus
+from vyane_cli.attention import needs
+from vyane_cli.cli.render.machine import plain
 from vyane_cli.errors import InvalidInputError, NotFoundError
-from vyane_cli.operations.projects import wake
-from vyane_cli.operations.projects.need_user import ask_person
-from vyane_cli.operations.projects.projects import join
-from vyane_cli.operations.projects.schedule import set_status
-from vyane_cli.operations.projects.tasks import list_tasks
-from vyane_cli.render.machine import plain
-from vyane_cli.store import claims, inbox, locks, needs, registry, schedules
+from vyane_cli.mail import inbox
+from vyane_cli.projects import claims, round, schedule
+from vyane_cli.projects.claim_rules import Claim, renew
+from vyane_cli.projects.members import join
+from vyane_cli.projects.need_user import ask_person
+from vyane_cli.projects.schedule_2 import set_status
+from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.tasks import list_tasks
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage import locks
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def stage(monkeypatch) -> Iterator[Scene]:
 
 
 def statuses(stage: Scene) -> list[str]:
-    return [plan.status for plan in schedules.load(stage.layout, NAME).plans.values()]
+    return [plan.status for plan in schedule.load(stage.layout, NAME).plans.values()]
 
 
 def project_bytes(stage: Scene) -> dict[str, bytes]:
@@ -98,11 +101,11 @@ def test_a_session_outside_of_the_project_is_nobody_however_near(stage):
 def test_only_blocked_tasks_call_the_person_and_pause_a_and_b_together(stage):
     stage.add("needs a key")
     stage.report("T1", "blocked", reason="the key of the shop is missing")
-    rules = [plan.rrule for plan in schedules.load(stage.layout, NAME).plans.values()]
+    rules = [plan.rrule for plan in schedule.load(stage.layout, NAME).plans.values()]
 
     assert stage.cell() == "C/only-blocked-is-left"
     assert statuses(stage) == ["PAUSED", "PAUSED"]
-    assert [plan.rrule for plan in schedules.load(stage.layout, NAME).plans.values()] == rules
+    assert [plan.rrule for plan in schedule.load(stage.layout, NAME).plans.values()] == rules
     page = Path(stage.layout("queue", "NEED-USER.md")).read_text()
     assert "T1 (needs a key) is blocked: the key of the shop is missing" in page
     assert stage.cell() == "skip/paused"
@@ -553,7 +556,7 @@ def test_a_pause_changes_both_or_none(stage, monkeypatch):
     """And only `status`: what a person wrote beside it stays."""
     path = Path(stage.layout.schedules(NAME))
     set_status(stage.world, NAME, Status.ACTIVE)
-    schedules.save(stage.layout, NAME, schedules.load(stage.layout, NAME))
+    schedule.save(stage.layout, NAME, schedule.load(stage.layout, NAME))
     data = json.loads(path.read_text())
     data["schedules"]["A"]["note"] = "mine"
     path.write_text(json.dumps(data))
@@ -947,7 +950,7 @@ def test_while_a_round_shows_what_happened_another_may_begin(stage, monkeypatch)
             seen[0] = str(stage.wake("B").verdict.cell)
         return 0
 
-    monkeypatch.setattr(wake, "show_all", show)
+    monkeypatch.setattr(round, "show_all", show)
     stage.wake("A")
 
     assert seen[0] not in ("", "skip")

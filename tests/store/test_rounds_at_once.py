@@ -15,7 +15,9 @@ import pytest
 
 from tests.projects import NAME, Scene, Table, make_project
 from tests.simulated import Host, machine, vyane
-from vyane_cli.store import launches, locks, registry
+from vyane_cli.children import launches
+from vyane_cli.sessions import registry
+from vyane_cli.storage import locks
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 REPETITIONS = range(int(os.environ.get("VYANE_SEEDS", 8 if FULL else 3)))

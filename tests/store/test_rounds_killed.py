@@ -6,13 +6,13 @@ import pytest
 
 from tests.projects import NAME, Scene, scene
 from tests.store.faults import stopped_at
-from vyane_cli.core.calls import Event, HookCall
-from vyane_cli.core.workers import Worker
-from vyane_cli.operations.children import spawn
-from vyane_cli.operations.projects import dispatch
-from vyane_cli.operations.projects.dispatch import Dispatched
-from vyane_cli.operations.supervise import supervise
-from vyane_cli.store import registry, schedules
+from vyane_cli.children import spawn
+from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.projects import dispatch, schedule
+from vyane_cli.projects.dispatch import Dispatched
+from vyane_cli.projects.supervise import supervise
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import Worker
 
 
 def only_note_starts(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,10 +68,10 @@ def test_a_pause_that_is_killed_anywhere_pauses_both_or_none_and_calls_once(monk
             stage.add()
             stage.report("T1", "blocked", reason="no key")
             done = stopped_at(k, lambda say, stage=stage: say(str(stage.wake().verdict.cell)))
-            known = schedules.load(stage.layout, NAME)
+            known = schedule.load(stage.layout, NAME)
             assert len({plan.status for plan in known.plans.values()}) == 1
             assert stage.cell() in ("C/only-blocked-is-left", "skip/paused")
-            assert schedules.load(stage.layout, NAME).paused
+            assert schedule.load(stage.layout, NAME).paused
             assert len(stage.needs()) == 1
             monkeypatch.undo()
             if done.finished:

@@ -7,13 +7,15 @@ import pytest
 
 from tests.simulated import Host, machine
 from tests.store.faults import ENDLESS, Say, stopped_at
-from vyane_cli.core.mailbox import brought
-from vyane_cli.core.speaker import FromKind, Speaker
-from vyane_cli.operations.health.checks.state import documents
-from vyane_cli.operations.health.checks.subject import Subject
-from vyane_cli.operations.telling import LEFT_MAX
-from vyane_cli.operations.upkeep.gc import collect
-from vyane_cli.store import journal, needs, untold
+from vyane_cli.attention import needs
+from vyane_cli.health.state import documents
+from vyane_cli.health.subject import Subject
+from vyane_cli.mail import untold
+from vyane_cli.mail.mailbox import brought
+from vyane_cli.mail.outcomes import LEFT_MAX
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.storage import journal
+from vyane_cli.upkeep.gc import collect
 
 
 @pytest.fixture

@@ -15,18 +15,20 @@ import pytest
 
 from tests.simulated import machine
 from tests.store.timelines import SESSION, Desk
-from vyane_cli.core import calls, turns
-from vyane_cli.core.calls import Event, HookCall
-from vyane_cli.core.events import EventKind, Outcome
-from vyane_cli.core.process import Process
-from vyane_cli.core.turns import Transition
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.delivery import spool
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, StorageError
-from vyane_cli.operations.timelines.delete import clear_trash, delete_timeline
-from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
-from vyane_cli.operations.timelines.watch import check_watch, watch
-from vyane_cli.render.machine import plain
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import files, processes, spool, timeline
+from vyane_cli.history.delete import clear_trash, delete_timeline
+from vyane_cli.history.producer import emit_event, finish_turn, start_turn
+from vyane_cli.history.queries import check_watch, watch
+from vyane_cli.home import Runtime
+from vyane_cli.hosts import port
+from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.kernel.process import Process
+from vyane_cli.storage import files, processes
+from vyane_cli.timeline import log, turns
+from vyane_cli.timeline.events import EventKind, Outcome
+from vyane_cli.timeline.turns import Transition
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def test_a_88_retryable_diagnostics_and_tool_failures_do_not_end_a_turn(desk) ->
     emit_event(desk.runtime, token, "Diagnostic", {"code": "rate_limit"})
     emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash", "outcome": "failed"})
     emit_event(desk.runtime, token, "UsageObserved", {"input_tokens": 3})
-    head = timeline.read_head(desk.path)
+    head = log.read_head(desk.path)
 
     assert head is not None
     assert head.open is not None
@@ -199,14 +201,14 @@ def test_a_92_the_barrier_of_a_turn_is_complete_before_the_next_one_starts(desk)
         started(desk)
     assert caught.value.slug == "turn_open"
     finish_turn(desk.runtime, first, "success")
-    head = timeline.read_head(desk.path)
+    head = log.read_head(desk.path)
     assert head is not None
     assert head.open is None  # the line that finishes a turn takes its token away
     second = started(desk)
-    running = timeline.read_head(desk.path)
+    running = log.read_head(desk.path)
     finish_turn(desk.runtime, first, "success")  # late: it can take nothing from turn 2
 
-    assert timeline.read_head(desk.path) == running
+    assert log.read_head(desk.path) == running
     finish_turn(desk.runtime, second, "success")
     assert kinds(desk) == ["TurnStarted", "TurnFinished"] * 2
 
@@ -346,7 +348,7 @@ def test_a_97_recovery_validates_dispatches_nothing_drains_once_and_restarts_onc
     finally:
         again.die()
     assert host.outcomes() == ["success", "interrupted/runtime_restart"]
-    timeline.check(str(path), host.logical)
+    log.check(str(path), host.logical)
     data = path.read_bytes()
     lines = data.splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:1], *lines[2:]]) + b"torn")
@@ -423,14 +425,14 @@ def test_a_dead_producer_gets_one_runtime_restart_when_the_next_turn_starts(desk
 def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(tmp_path) -> None:
     """X-9: a second host session that starts a turn while one is open is refused."""
     runtime = Runtime(str(tmp_path), environ={})
-    from vyane_cli.operations.register import register_worker
+    from vyane_cli.sessions.register import register_worker
 
     worker = register_worker(
         runtime, "bob", session_id="", cwd="/", pid=os.getpid(), worker_type="generic"
     )
     path = runtime.layout.timeline(worker.logical_session_id)
-    identity = timeline.Identity(worker.logical_session_id, worker.id)
-    opened = timeline.Timeline(path, str(tmp_path), identity, "a" * 32)
+    identity = log.Identity(worker.logical_session_id, worker.id)
+    opened = log.Timeline(path, str(tmp_path), identity, "a" * 32)
     clock = runtime.clock()
     opened.commit(
         turns.start(
@@ -438,7 +440,7 @@ def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(t
             clock,
             turn=runtime.new_id(clock.now_ms),
             token="t",
-            trigger=calls.Trigger.HUMAN,
+            trigger=port.Trigger.HUMAN,
             session="another",
             process=processes.myself(),
         )
@@ -448,7 +450,7 @@ def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(t
     with pytest.raises(ConflictError) as caught:
         start_turn(runtime, "bob")
     assert caught.value.slug == "turn_open_elsewhere"
-    events = [record for _, record in timeline.read(path)]
+    events = [record for _, record in log.read(path)]
     assert [event["kind"] for event in events] == ["TurnStarted", "Diagnostic"]
     assert events[1]["payload"]["code"] == "turn_open_elsewhere"
 

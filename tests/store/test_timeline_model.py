@@ -17,14 +17,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.store.timelines import SESSION, Desk
 from tests.unit.scripted import TEMPLATES
-from vyane_cli.core.calls import Event, HookCall, ToolCall
-from vyane_cli.core.mailbox import Head, Mailbox
-from vyane_cli.core.plans import FreshIds, Snapshot
-from vyane_cli.core.ticking import plan_tick
-from vyane_cli.core.turns import REMEMBERED, Transition
+from vyane_cli.delivery.decide import plan_tick
+from vyane_cli.delivery.plan import FreshIds, Snapshot
 from vyane_cli.errors import ConflictError
-from vyane_cli.operations.timelines.turn import emit_event, finish_turn, start_turn
-from vyane_cli.store import codec, timeline
+from vyane_cli.history.producer import emit_event, finish_turn, start_turn
+from vyane_cli.hosts.port import Event, HookCall, ToolCall
+from vyane_cli.mail.mailbox import Head, Mailbox
+from vyane_cli.storage import codec
+from vyane_cli.timeline import log
+from vyane_cli.timeline.turns import REMEMBERED, Transition
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 STEPS = 50
@@ -134,7 +135,7 @@ class Timelines(RuleBasedStateMachine):
             head = opened.head
             clock = desk.clock()
             running = head.open
-            observed = timeline.tools_since(desk.path, running.seq) if running else frozenset()
+            observed = log.tools_since(desk.path, running.seq) if running else frozenset()
             snapshot = Snapshot(
                 "w-0123456789ab",
                 "bob",
@@ -263,9 +264,9 @@ class Timelines(RuleBasedStateMachine):
         data = Path(self.desk.path).read_bytes()
         records = [codec.decode_line(line) for line in data.split(b"\n")[:-1]]
         assert [fact_of(record) for record in records] == self.model.facts
-        checked = timeline.check(self.desk.path, SESSION)
+        checked = log.check(self.desk.path, SESSION)
         assert checked.events == len(records)
-        head = timeline.read_head(self.desk.path)
+        head = log.read_head(self.desk.path)
         if head is not None:
             assert (head.open is not None) == (self.model.open is not None)
             assert head.turns == self.started
@@ -286,10 +287,10 @@ def test_the_model_notices_a_store_that_loses_an_event(tmp_path: Path) -> None:
     machine = Timelines()
     machine.begin()
     try:
-        real = timeline.Timeline.commit
+        real = log.Timeline.commit
         dropped: list[Transition] = []
 
-        def commit(self: timeline.Timeline, state: Transition) -> None:
+        def commit(self: log.Timeline, state: Transition) -> None:
             if state.events and not dropped:
                 dropped.append(state)
                 return
@@ -300,9 +301,9 @@ def test_the_model_notices_a_store_that_loses_an_event(tmp_path: Path) -> None:
                 machine.hook(Event.PROMPT, f"x{number}", ())
                 machine.the_file_says_what_the_model_says()
 
-        timeline.Timeline.commit = commit  # type: ignore[method-assign]
+        log.Timeline.commit = commit  # type: ignore[method-assign]
         with pytest.raises((AssertionError, FileNotFoundError)):
             drive()
     finally:
-        timeline.Timeline.commit = real  # type: ignore[method-assign]
+        log.Timeline.commit = real  # type: ignore[method-assign]
         machine.teardown()

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from tests.store.timelines import SESSION, Desk
-from vyane_cli.operations.register import register_worker
-from vyane_cli.operations.timelines.turn import start_turn
-from vyane_cli.operations.timelines.watch import check_watch, watch
-from vyane_cli.render.machine import plain
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import timeline
-from vyane_cli.store.waiting import Changes
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.history.producer import start_turn
+from vyane_cli.history.queries import check_watch, watch
+from vyane_cli.home import Runtime
+from vyane_cli.sessions.register import register_worker
+from vyane_cli.storage.watch import Changes
+from vyane_cli.timeline import log
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
 EACH = 10_000 if FULL else 1_000
 WRITER = """
 import sys
 from tests.store.timelines import Desk
-from vyane_cli.store.locks import Kind
+from vyane_cli.storage.locks import Kind
 desk = Desk(sys.argv[1])
 for _ in range(int(sys.argv[2])):
     with desk.runtime.held((Kind.TIMELINE, desk.session)):
@@ -48,7 +48,7 @@ def test_two_writers_leave_no_gap_and_a_follower_sees_each_event_once(tmp_path) 
     Desk(tmp_path).commit(Desk.note())
     writers = [run(WRITER, str(tmp_path), str(EACH), name) for name in "ab"]
     path = Desk(tmp_path).path
-    while (head := timeline.read_head(path)) is None or head.seq < EACH // 2:
+    while (head := log.read_head(path)) is None or head.seq < EACH // 2:
         time.sleep(0.01)
     follow = follower(tmp_path, "--follow")
     stopped = follower(tmp_path, "--follow")
@@ -73,7 +73,7 @@ def test_two_writers_leave_no_gap_and_a_follower_sees_each_event_once(tmp_path) 
     assert seqs == list(range(1, 2 * EACH + 2))
     assert len(marks) == 1
     assert marks[0][0] == marks[0][1] >= EACH // 2
-    assert timeline.check(path, SESSION).events == 2 * EACH + 1
+    assert log.check(path, SESSION).events == 2 * EACH + 1
 
 
 def test_an_idle_follower_costs_nothing(tmp_path) -> None:
@@ -146,7 +146,7 @@ def test_a_follower_ends_when_nobody_reads_it(tmp_path) -> None:
 
 
 def test_without_file_notification_a_follower_looks_now_and_then(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("vyane_cli.store.waiting._open_inotify", lambda: None)
+    monkeypatch.setattr("vyane_cli.storage.watch._open_inotify", lambda: None)
     desk = Desk(tmp_path)
     desk.turn()
     stream = watch(desk.runtime, SESSION, check_watch(("follow",)), timeout_s=5)

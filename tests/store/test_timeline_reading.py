@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.timelines import SESSION, Desk
-from vyane_cli.core import turns
-from vyane_cli.core.cursors import parse_cursor, render_cursor
+from vyane_cli.cli.render.machine import plain
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, StorageError
-from vyane_cli.operations.timelines.watch import check_watch, watch
-from vyane_cli.render.machine import plain
-from vyane_cli.store import files, journal, reading, timeline
+from vyane_cli.history.queries import check_watch, watch
+from vyane_cli.storage import files, journal
+from vyane_cli.timeline import log, turns
+from vyane_cli.timeline import reader as reading
+from vyane_cli.timeline.cursors import parse_cursor, render_cursor
 
 
 class Disk:
@@ -285,7 +286,7 @@ def test_each_kind_of_damage_is_refused_with_file_and_line_and_nothing_is_change
 
     for refused in (
         lambda: list(desk.history()),
-        lambda: timeline.check(desk.path, SESSION),
+        lambda: log.check(desk.path, SESSION),
         lambda: desk.opened(checked=True),
     ):
         with pytest.raises(CorruptStateError, match=r"line 3") as caught:
@@ -318,7 +319,7 @@ def test_an_unclean_stop_of_a_sound_timeline_keeps_its_open_turn_and_its_counter
     desk = Desk(tmp_path)
     desk.turn()
     desk.commit(desk.start())
-    before = timeline.read_head(desk.path)
+    before = log.read_head(desk.path)
     records = [{**record, "boot": "00000000"} for record in desk.records()]
     desk.rewrite(records, b"half a li")
     opened = desk.opened()
@@ -542,7 +543,7 @@ def test_a_position_is_found_by_few_reads_in_a_long_file(tmp_path, monkeypatch) 
     for seq in (1, 2, 1499, 3000):
         parsed.clear()
         with open(desk.path, "rb") as file:
-            file.seek(timeline.offset_of(desk.path, seq))
+            file.seek(log.offset_of(desk.path, seq))
             assert b'"seq":%d,' % seq in file.readline()
         assert len(parsed) <= 25
-    assert timeline.offset_of(desk.path, 3001) == os.path.getsize(desk.path)
+    assert log.offset_of(desk.path, 3001) == os.path.getsize(desk.path)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.projects import Scene, scene
-from vyane_cli.commands.gc import WORDS
+from vyane_cli.cli.gc import WORDS
 from vyane_cli.errors import ConflictError
-from vyane_cli.operations.projects import maintenance
-from vyane_cli.operations.projects.maintenance import keep_house, steps_of
-from vyane_cli.operations.upkeep.gc import GRACE_S, STEPS, collect
-from vyane_cli.operations.upkeep.sweep import Sweep, UpkeepStep, run_steps
+from vyane_cli.upkeep import rounds
+from vyane_cli.upkeep.gc import GRACE_S, STEPS, collect
+from vyane_cli.upkeep.rounds import keep_house, steps_of
+from vyane_cli.upkeep.sweep import Sweep, UpkeepStep, run_steps
 
 IN_ROUND = set(
     "lost stale orphans expired lapsed claims damaged_claims unbound taken_in archived notified"
@@ -37,8 +37,8 @@ def recording(steps: tuple[UpkeepStep, ...], ran: list[str]) -> tuple[UpkeepStep
 def test_each_step_is_run_by_what_it_says(stage, monkeypatch):
     ran: list[str] = []
     own = steps_of(stage.project)
-    monkeypatch.setattr(maintenance, "STEPS", recording(STEPS, ran))
-    monkeypatch.setattr(maintenance, "steps_of", lambda project: recording(own, ran))
+    monkeypatch.setattr(rounds, "STEPS", recording(STEPS, ran))
+    monkeypatch.setattr(rounds, "steps_of", lambda project: recording(own, ran))
     collect(stage.world, steps=recording(STEPS, ran))
     in_gc, ran[:] = list(ran), []
     keep_house(stage.world, stage.project)

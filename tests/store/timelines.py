@@ -4,17 +4,18 @@ import os
 from pathlib import Path
 from typing import Any
 
-from vyane_cli.core import turns
-from vyane_cli.core.calls import Trigger
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.cursors import render_cursor
-from vyane_cli.core.events import EventKind, Outcome
-from vyane_cli.core.process import Process
-from vyane_cli.core.turns import Transition
-from vyane_cli.operations.timelines.watch import check_watch, watch
-from vyane_cli.render.machine import plain
-from vyane_cli.runtime import Runtime
-from vyane_cli.store import codec, reading, timeline
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.history.queries import check_watch, watch
+from vyane_cli.home import Runtime
+from vyane_cli.hosts.port import Trigger
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.process import Process
+from vyane_cli.storage import codec
+from vyane_cli.timeline import log, turns
+from vyane_cli.timeline import reader as reading
+from vyane_cli.timeline.cursors import render_cursor
+from vyane_cli.timeline.events import EventKind, Outcome
+from vyane_cli.timeline.turns import Transition
 
 SESSION = "vs-0123456789ab"
 NOW_MS = 1_800_000_000_000
@@ -34,10 +35,10 @@ class Desk:
         self.now_ms += 10
         return Clock(self.now_ms, self.now_ms - NOW_MS + 10_000)
 
-    def opened(self, *, checked: bool = False) -> timeline.Timeline:
+    def opened(self, *, checked: bool = False) -> log.Timeline:
         root = self.runtime.layout.root
-        identity = timeline.Identity(self.session, "w-0123456789ab")
-        return timeline.Timeline(self.path, root, identity, os.urandom(16).hex(), checked=checked)
+        identity = log.Identity(self.session, "w-0123456789ab")
+        return log.Timeline(self.path, root, identity, os.urandom(16).hex(), checked=checked)
 
     def commit(self, *steps: Any) -> list[int]:
         """Apply steps to the head and append what they give; the seqs."""

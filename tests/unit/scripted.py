@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vyane_cli.core import ids
-from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.config import Limits
-from vyane_cli.core.mailbox import Entry, Head, Mailbox, advance
-from vyane_cli.core.messages import Kind, Lane, Message, ToKind, decide_lane
-from vyane_cli.core.plans import Change, FreshIds, Showing, Snapshot, TickPlan
-from vyane_cli.core.process import Process
-from vyane_cli.core.settling import plan_settle, plan_unshown, settle_turn
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.core.text import Templates
-from vyane_cli.core.ticking import plan_tick
-from vyane_cli.core.turns import TimelineHead, Transition
+from vyane_cli.delivery.decide import plan_tick
+from vyane_cli.delivery.plan import Change, FreshIds, Showing, Snapshot, TickPlan
+from vyane_cli.delivery.settling import plan_settle, plan_unshown, settle_turn
+from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall, Trigger
+from vyane_cli.kernel import ids
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.config import Limits
+from vyane_cli.kernel.process import Process
+from vyane_cli.kernel.text import Templates
+from vyane_cli.mail.mailbox import Entry, Head, Mailbox, advance
+from vyane_cli.mail.message import Kind, Lane, Message, ToKind, decide_lane
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.timeline.turns import TimelineHead, Transition
 
 NAMES = (
     "introduction message reply redelivered takeover decision no-step deny-takeover deny-batch"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vyane_cli
-from vyane_cli.core.attention import (
+from vyane_cli.attention.kinds import (
     ENDINGS,
     KEY_MAX,
     NEEDS,
@@ -29,8 +29,8 @@ from vyane_cli.core.attention import (
     key_of,
     parse_key,
 )
-from vyane_cli.core.rounds import MATRIX, Cell
-from vyane_cli.operations.attention import READERS
+from vyane_cli.projects.round_rules import MATRIX, Cell
+from vyane_cli.upkeep.ended_needs import READERS
 
 PACKAGE = Path(vyane_cli.__file__).parent
 SAID_BY_A_ROUND = {EndedBy.WORK_CAN_START, EndedBy.OTHER_ROUND, EndedBy.ROUND_STARTS}
@@ -188,10 +188,10 @@ def test_no_call_and_no_key_is_made_past_the_table():
         name = file.relative_to(PACKAGE).as_posix()
         for node in ast.walk(ast.parse(file.read_bytes())):
             match node:
-                case ast.Call(func=ast.Name(id="NeedCall")) if name != "core/attention.py":
+                case ast.Call(func=ast.Name(id="NeedCall")) if name != "attention/kinds.py":
                     found.append(f"{name}:{node.lineno}: makes a NeedCall")
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="needs"), attr="add")) if (
-                    name != "operations/needs.py"
+                    name != "attention/call.py"
                 ):
                     found.append(f"{name}:{node.lineno}: adds an entry past call_person")
                 case ast.JoinedStr(values=[ast.Constant(value=str(begin)), ast.FormattedValue(), *_]
@@ -204,7 +204,7 @@ def test_no_call_and_no_key_is_made_past_the_table():
 
 def test_each_kind_is_called_for_somewhere():
     used = set()
-    for file in sorted((PACKAGE / "operations").rglob("*.py")):
+    for file in sorted(PACKAGE.rglob("*.py")):
         for node in calls_in(file):
             if ast.unparse(node.func) == "call_of":
                 used.add(ast.unparse(node.args[0]))
@@ -217,8 +217,8 @@ def test_each_kind_is_called_for_somewhere():
 
 def test_the_table_loads_nothing_that_a_hook_may_not():
     program = (
-        f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import vyane_cli.core.attention;"
-        "print(*sys.modules)"
+        f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r});"
+        "import vyane_cli.attention.kinds; print(*sys.modules)"
     )
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True

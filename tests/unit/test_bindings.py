@@ -4,14 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core import bindings
-from vyane_cli.core.binding_forms import (
-    check_metadata,
-    parse_binding,
-    parse_target_kind,
-    render_binding,
-)
-from vyane_cli.core.bindings import (
+from vyane_cli.channels.port import Conversation
+from vyane_cli.channels.references import binding_id, normalise, parse_conversation
+from vyane_cli.conversations import binding
+from vyane_cli.conversations.binding import (
     TRANSITIONS,
     Binding,
     BindingStatus,
@@ -25,8 +21,12 @@ from vyane_cli.core.bindings import (
     thread_name,
     touch,
 )
-from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.references import binding_id, normalise, parse_conversation
+from vyane_cli.conversations.binding_forms import (
+    check_metadata,
+    parse_binding,
+    parse_target_kind,
+    render_binding,
+)
 from vyane_cli.errors import ConflictError, InvalidInputError
 
 PLACE = Conversation("file", "default", "thread-1", "folder")
@@ -245,5 +245,5 @@ def test_a_thread_s_name_is_one_mark_and_one_line_of_at_most_100_characters() ->
 
 
 def test_a_list_by_session_matches_the_whole_key_alone() -> None:
-    assert bindings.of_session([bound()], "vs-0123456789ab") == [bound()]
-    assert bindings.of_session([bound()], "vs-012345") == []
+    assert binding.of_session([bound()], "vs-0123456789ab") == [bound()]
+    assert binding.of_session([bound()], "vs-012345") == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.cancels import (
+from vyane_cli.children.cancel_rules import (
     ORPHANED_S,
     OUTCOMES,
     Cancel,
@@ -20,9 +20,9 @@ from vyane_cli.core.cancels import (
     render_cancel,
     reunited,
 )
-from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.messages import Status
-from vyane_cli.core.workers import TRANSITIONS, Worker, WorkerStatus, check_transition
+from vyane_cli.mail.message import Status
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus, check_transition
 
 RUNNING = WorkerStatus.RUNNING
 

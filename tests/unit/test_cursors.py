@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.cursors import Cursor, check_cursor, parse_cursor, render_cursor
-from vyane_cli.core.tokens import Token, parse_token, render_token
 from vyane_cli.errors import InvalidInputError
+from vyane_cli.history.tokens import Token, parse_token, render_token
+from vyane_cli.timeline.cursors import Cursor, check_cursor, parse_cursor, render_cursor
 
 hexadecimal = st.text("0123456789abcdef", min_size=1, max_size=32)
 marks = st.text("0123456789abcdef", max_size=8)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.bindings import Binding, BindingStatus, TargetKind
-from vyane_cli.core.conversations import Conversation
-from vyane_cli.core.destinations import Destination, Mode, Reason, check_event, route
-from vyane_cli.core.references import binding_id
+from vyane_cli.channels.port import Conversation
+from vyane_cli.channels.references import binding_id
+from vyane_cli.conversations.binding import Binding, BindingStatus, TargetKind
+from vyane_cli.conversations.route_rules import Destination, Mode, Reason, check_event, route
 from vyane_cli.errors import InvalidInputError
 
 BOUND = {Reason.REQUESTER_MATCH, Reason.SINGLE, Reason.SINGLE_FALLBACK}

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import NAMES, TEMPLATES, message
-from vyane_cli.core import envelopes
-from vyane_cli.core.envelopes import BUDGET, paginate, render_entry
-from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.messages import Kind
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.core.text import RESERVED, cut_utf16, neutralise, utf16_length
-from vyane_cli.store import templates
+from vyane_cli.kernel.text import RESERVED, cut_utf16, neutralise, utf16_length
+from vyane_cli.mail import envelope
+from vyane_cli.mail.envelope import BUDGET, paginate, render_entry
+from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.message import Kind
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.storage import templates
 
 EN, ZH = templates.load("en"), templates.load("zh")
 LANGUAGES = [EN, ZH]
@@ -213,7 +213,7 @@ def test_a_redelivery_says_so():
 
     assert "redelivered" in render_entry(one, EN).split("\n")[0]
     assert "redelivered" not in render_entry(entry(1, "x"), EN)
-    assert envelopes.render_entry(one, TEMPLATES)
+    assert envelope.render_entry(one, TEMPLATES)
 
 
 def test_what_stands_beside_a_text_is_read_and_imitates_nothing():

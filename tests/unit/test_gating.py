@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.config import Limits
-from vyane_cli.core.gating import (
+from vyane_cli.delivery.gating import (
     GATES,
     HOUR_MS,
     MATRIX,
@@ -18,9 +17,10 @@ from vyane_cli.core.gating import (
     decide,
     recent_starts,
 )
-from vyane_cli.core.liveness import Evidence, Liveness, decide_liveness
-from vyane_cli.core.mailbox import Handshake, Head, Stage
-from vyane_cli.core.messages import Lane, Position
+from vyane_cli.kernel.config import Limits
+from vyane_cli.mail.mailbox import Handshake, Head, Stage
+from vyane_cli.mail.message import Lane, Position
+from vyane_cli.sessions.liveness_rules import Evidence, Liveness, decide_liveness
 
 NOW = 10 * HOUR_MS
 FREE = Readings(Head(), Liveness.IDLE, NOW)

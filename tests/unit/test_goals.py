@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from vyane_cli.core.books import Books, Readability, Reading, Source
-from vyane_cli.core.goals import Acceptance, Goal, accept, new_goal, parse_goal, render_goal
-from vyane_cli.core.judging import GoalState, Says, judge
-from vyane_cli.core.taskgraph import Graph, Node
-from vyane_cli.core.tasks import Ledger, Task, TaskStatus
 from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.projects.books import Books, Readability, Reading, Source
+from vyane_cli.projects.goal import Acceptance, Goal, accept, new_goal, parse_goal, render_goal
+from vyane_cli.projects.judging import GoalState, Says, judge
+from vyane_cli.projects.queue import Graph, Node
+from vyane_cli.projects.task import Ledger, Task, TaskStatus
 
 CLOSED = {
     Source.TASKS: Ledger((Task("T1", "x", status=TaskStatus.DONE),)),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ulid import ULID
 
 from vyane_cli.api import connect
-from vyane_cli.core import ids
+from vyane_cli.kernel import ids
 
 entropy = st.binary(min_size=10, max_size=10)
 moments = st.integers(0, (1 << 48) - 1)

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import message
-from vyane_cli.core import mailbox
-from vyane_cli.core.mailbox import (
+from vyane_cli.kernel.process import Process, parse_process
+from vyane_cli.mail import mailbox
+from vyane_cli.mail.mailbox import (
     FINAL,
     NEXT,
     Entry,
@@ -22,9 +23,8 @@ from vyane_cli.core.mailbox import (
     render_head,
     render_message,
 )
-from vyane_cli.core.messages import Kind, Status, ToKind
-from vyane_cli.core.process import Process, parse_process
-from vyane_cli.core.speaker import FromKind
+from vyane_cli.mail.message import Kind, Status, ToKind
+from vyane_cli.sessions.speaker import FromKind
 
 IDS = [message(n).id for n in range(1, 5)]
 STATE_OPS = [op for op in Op if op is not Op.MESSAGE]

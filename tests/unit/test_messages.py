@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core import messages
-from vyane_cli.core.messages import (
+from vyane_cli.errors import ExitCode, InvalidInputError, RefusedError
+from vyane_cli.mail import message
+from vyane_cli.mail.message import (
     DIRECTIONS,
     PAYLOADS,
     Kind,
@@ -17,8 +18,7 @@ from vyane_cli.core.messages import (
     check_summary,
     decide_lane,
 )
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.errors import ExitCode, InvalidInputError, RefusedError
+from vyane_cli.sessions.speaker import FromKind
 
 C, D, N, Q = Lane.CONTROL, Lane.DIRECT, Lane.NORMAL, Lane.QUIET
 
@@ -66,7 +66,7 @@ def test_the_tables_have_a_row_for_every_kind():
     """A kind without a row would raise in the middle of somebody's command."""
     assert set(DIRECTIONS) == set(PAYLOADS) == set(Kind)
     for kind in Kind:
-        assert messages.default_ttl_s(kind) == (3600.0 if kind is Kind.INFO else 86_400.0)
+        assert message.default_ttl_s(kind) == (3600.0 if kind is Kind.INFO else 86_400.0)
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -191,14 +191,14 @@ READ = [
 @pytest.mark.parametrize("kind, payload, told", READ)
 def test_a_reader_is_told_all_that_is_meant_for_it(kind, payload, told):
     """The text, then what stands beside it; nothing that only vyane needs, and nothing twice."""
-    assert messages.told_by(Kind(kind), payload) == told
-    assert messages.told_by(Kind(kind), payload, messages.first_line(told)) == told
+    assert message.told_by(Kind(kind), payload) == told
+    assert message.told_by(Kind(kind), payload, message.first_line(told)) == told
 
 
 def test_a_summary_is_told_when_there_is_no_text():
     """With what stands beside it."""
-    assert messages.told_by(Kind.INFO, {"n": 3}, "the build") == "the build\nn: 3"
-    assert messages.told_by(Kind.INFO, {"text": "x", "n": 3}, "the build") == "x\nn: 3"
+    assert message.told_by(Kind.INFO, {"n": 3}, "the build") == "the build\nn: 3"
+    assert message.told_by(Kind.INFO, {"text": "x", "n": 3}, "the build") == "x\nn: 3"
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "two\rlines", "x" * 513])
@@ -212,10 +212,10 @@ def test_a_summary_is_one_line_of_at_most_512_characters(text):
 @given(st.text())
 def test_the_first_line_of_any_text_is_a_summary(text):
     """What is made of a text by itself always passes the check."""
-    assert check_summary(messages.first_line(text)) == messages.first_line(text)
+    assert check_summary(message.first_line(text)) == message.first_line(text)
 
 
 def test_an_unknown_kind_is_refused_and_the_kinds_are_named():
     """Closed list."""
     with pytest.raises(InvalidInputError, match="task-dispatch"):
-        messages.parse_kind("order")
+        message.parse_kind("order")

@@ -4,9 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.conversations import File, Incoming, Part
-from vyane_cli.core.events import Category, EventKind
-from vyane_cli.core.mirrors import (
+from vyane_cli.channels.port import File, Incoming, Part
+from vyane_cli.conversations.chat_commands import Command, Intent, understand
+from vyane_cli.conversations.narration import (
+    CLOSED,
+    LINES,
+    MARKS,
+    Heard,
+    Verbosity,
+    narrate,
+    overview_line,
+    show,
+)
+from vyane_cli.conversations.state_rules import (
     SEEN_MAX,
     ChannelState,
     Fault,
@@ -19,19 +29,9 @@ from vyane_cli.core.mirrors import (
     render_channel,
     render_thread,
 )
-from vyane_cli.core.narration import (
-    CLOSED,
-    LINES,
-    MARKS,
-    Heard,
-    Verbosity,
-    narrate,
-    overview_line,
-    show,
-)
-from vyane_cli.core.talk import Command, Intent, understand
-from vyane_cli.core.workers import WorkerStatus
-from vyane_cli.store import templates
+from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.storage import templates
+from vyane_cli.timeline.events import Category, EventKind
 
 EN, ZH = templates.load("en", "mirror"), templates.load("zh", "mirror")
 

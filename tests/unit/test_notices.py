@@ -3,11 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.gating import NOTICE_GATES, Gate, Readings, Telling, Verdict, decide_notice
-from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Handshake, Head, Stage
-from vyane_cli.core.notices import (
+from vyane_cli.delivery.gating import NOTICE_GATES, Gate, Readings, Telling, Verdict, decide_notice
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.mail.mailbox import Handshake, Head, Stage
+from vyane_cli.projects.notice_rules import (
     STALL_STEPS_S,
     Book,
     NoticeKind,
@@ -24,7 +23,8 @@ from vyane_cli.core.notices import (
     stalled_s,
     tell,
 )
-from vyane_cli.core.tasks import Ledger, Task, TaskStatus
+from vyane_cli.projects.task import Ledger, Task, TaskStatus
+from vyane_cli.sessions.liveness_rules import Liveness
 
 NOW = Clock(1_000_000_000, 5_000_000, "boot")
 FREE = Readings(Head(), Liveness.IDLE, NOW.boot_ms, notice=Telling("new"))

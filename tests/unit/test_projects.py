@@ -2,7 +2,8 @@
 
 import pytest
 
-from vyane_cli.core.projects import (
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.projects.project import (
     Project,
     check_name,
     find_project,
@@ -12,8 +13,7 @@ from vyane_cli.core.projects import (
     project_of_worker,
     render_project,
 )
-from vyane_cli.core.workers import Worker
-from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.sessions.worker import Worker
 
 SHOP = Project("shop", "/src/shop", main="w-main", folders=("/trees/shop-2",))
 API = Project("api", "/src/shop/api")

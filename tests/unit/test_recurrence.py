@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.recurrence import (
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.projects.recurrence import (
     DAYS,
     EVERY_DAY,
     EVERY_HOUR,
@@ -21,7 +22,6 @@ from vyane_cli.core.recurrence import (
     to_launchd,
     to_systemd,
 )
-from vyane_cli.errors import InvalidInputError
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

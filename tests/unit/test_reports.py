@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from vyane_cli.core import values
-from vyane_cli.core.values import OMIT, InJson
-from vyane_cli.render import machine
-from vyane_cli.render.machine import plain
+from vyane_cli.cli.render import machine
+from vyane_cli.cli.render.machine import plain
+from vyane_cli.kernel import values
+from vyane_cli.kernel.values import OMIT, InJson
 
 
 class Colour(Enum):

@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.envelopes import BUDGET, paginate
-from vyane_cli.core.ids import is_ulid, render_ulid
-from vyane_cli.core.mailbox import Entry
-from vyane_cli.core.messages import Kind, Lane, Message, ToKind, check_payload
-from vyane_cli.core.results import (
+from vyane_cli.children.result_rules import (
     CANCELLED,
     STATUS_OF,
     TOKENS_MAX,
@@ -24,9 +20,13 @@ from vyane_cli.core.results import (
     plan_result,
     result_id,
 )
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.core.text import Templates, utf16_length
-from vyane_cli.store import templates
+from vyane_cli.kernel.ids import is_ulid, render_ulid
+from vyane_cli.kernel.text import Templates, utf16_length
+from vyane_cli.mail.envelope import BUDGET, paginate
+from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.message import Kind, Lane, Message, ToKind, check_payload
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.storage import templates
 
 DISPATCH = render_ulid(1_700_000_000_000, b"0123456789")
 

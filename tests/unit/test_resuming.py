@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import message
-from vyane_cli.core.gating import Readings
-from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.mailbox import Entry, Head
-from vyane_cli.core.messages import Lane, Status
-from vyane_cli.core.resuming import Allow, Closed, ask_resume, decide_start
+from vyane_cli.delivery.gating import Readings
+from vyane_cli.delivery.resume_rules import Allow, Closed, ask_resume, decide_start
+from vyane_cli.mail.mailbox import Entry, Head
+from vyane_cli.mail.message import Lane, Status
+from vyane_cli.sessions.liveness_rules import Liveness
 
 CLOSED = Closed(gone=True, ended="other", child=False, over=False, command=True)
 NOW_MS = 10_000_000

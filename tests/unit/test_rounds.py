@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from vyane_cli.core.judging import GoalState
-from vyane_cli.core.rounds import (
+from vyane_cli.projects.judging import GoalState
+from vyane_cli.projects.round_rules import (
     ACTIONS,
     MATRIX,
     Action,

@@ -2,8 +2,9 @@
 
 import pytest
 
-from vyane_cli.core.config import parse_config
-from vyane_cli.core.runtimes import (
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.kernel.config import parse_config
+from vyane_cli.kernel.runtimes import (
     BUILT_IN,
     ChildRuntime,
     child_environment,
@@ -12,7 +13,6 @@ from vyane_cli.core.runtimes import (
     parse_runtimes,
     takes_prompt,
 )
-from vyane_cli.errors import InvalidInputError
 
 
 def test_the_settings_take_runtimes_of_any_name_and_nothing_else_unknown():

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from vyane_cli.core.runtimes import child_environment, find_runtime
-from vyane_cli.core.schedules import (
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.kernel.runtimes import child_environment, find_runtime
+from vyane_cli.projects.schedule_rules import (
     DEFAULT,
     NAMES,
     Installed,
@@ -19,7 +20,6 @@ from vyane_cli.core.schedules import (
     render_schedules,
     were_due,
 )
-from vyane_cli.errors import InvalidInputError
 
 
 def test_a_file_is_read_back_with_what_others_wrote_beside_it():

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.config import (
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.kernel.config import (
     DEFAULTS,
     KEYS,
     Limits,
@@ -15,11 +16,11 @@ from vyane_cli.core.config import (
     parse_config,
     parse_value,
 )
-from vyane_cli.core.durations import parse_duration_s
-from vyane_cli.core.messages import ToKind
-from vyane_cli.core.routing import parse_address
-from vyane_cli.core.text import nearest_names, slug
-from vyane_cli.core.workers import (
+from vyane_cli.kernel.durations import parse_duration_s
+from vyane_cli.kernel.text import nearest_names, slug
+from vyane_cli.mail.message import ToKind
+from vyane_cli.mail.routing import parse_address
+from vyane_cli.sessions.worker import (
     FINAL,
     TRANSITIONS,
     Worker,
@@ -31,7 +32,6 @@ from vyane_cli.core.workers import (
     render_worker,
     unique_name,
 )
-from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 
 # ------------------------------------------------------------------ settings
 

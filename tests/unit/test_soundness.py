@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from vyane_cli.core import turns
-from vyane_cli.core.calls import Trigger
-from vyane_cli.core.clock import Clock
-from vyane_cli.core.events import CATEGORIES, PRODUCED, SCHEMAS, EventKind, Outcome, check_event
-from vyane_cli.core.soundness import Checker, Damage
-from vyane_cli.core.turns import (
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.hosts.port import Trigger
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.timeline import turns
+from vyane_cli.timeline.check import Checker, Damage
+from vyane_cli.timeline.events import CATEGORIES, PRODUCED, SCHEMAS, EventKind, Outcome, check_event
+from vyane_cli.timeline.turns import (
     STEPS,
     Standing,
     TimelineHead,
@@ -17,7 +18,6 @@ from vyane_cli.core.turns import (
     parse_timeline_head,
     render_timeline_head,
 )
-from vyane_cli.errors import InvalidInputError
 
 CLOCK = Clock(1_800_000_000_000, 5_000)
 VS = "vs-0123456789ab"

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.messages import Kind, Lane
-from vyane_cli.core.spawning import (
+from vyane_cli.children.order import (
     CONTEXT_MAX,
     PROMPT_MAX_BYTES,
     Fresh,
@@ -17,8 +16,9 @@ from vyane_cli.core.spawning import (
     plan_spawn,
     prompt_slug,
 )
-from vyane_cli.core.workers import NAME_MAX, Worker, WorkerStatus
 from vyane_cli.errors import ConflictError, InvalidInputError
+from vyane_cli.mail.message import Kind, Lane
+from vyane_cli.sessions.worker import NAME_MAX, Worker, WorkerStatus
 
 PARENT = Worker("w-000000000001", "auth-refactor", "claude", "vs-000000000001")
 FRESH = Fresh("w-000000000002", "vs-000000000002", "01J00000000000000000000000", "ab" * 16, 7.0)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.cancels import ORPHANED_S
-from vyane_cli.core.liveness import Liveness
-from vyane_cli.core.staleness import STALE_AFTER_S, Signs, decide_stale
-from vyane_cli.core.workers import (
+from vyane_cli.children.cancel_rules import ORPHANED_S
+from vyane_cli.children.stale_rules import STALE_AFTER_S, Signs, decide_stale
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import (
     TRANSITIONS,
     Worker,
     WorkerStatus,

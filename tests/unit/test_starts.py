@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from vyane_cli.core.starts import AGAIN, Again, End, Fate, Start, ask_again, fate_of
+from vyane_cli.projects.retry_rules import AGAIN, Again, End, Fate, Start, ask_again, fate_of
 
 
 def starts(*fates: Fate) -> list[Start]:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.taskgraph import (
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.projects.queue import (
     Graph,
     Node,
     check_links,
@@ -20,7 +21,6 @@ from vyane_cli.core.taskgraph import (
     render_graph,
     sorted_links,
 )
-from vyane_cli.errors import InvalidInputError, NotFoundError
 
 NAMES = [f"n{number}" for number in range(7)]
 any_links = st.dictionaries(

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.ledger import add, find_task, transition
-from vyane_cli.core.ledger_form import parse_ledger, render_ledger
-from vyane_cli.core.queue import blocked, has_queue, startable, waiting_for
-from vyane_cli.core.taskgraph import Graph, Node
-from vyane_cli.core.tasks import TRANSITIONS, Change, Ledger, Task, TaskStatus
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
+from vyane_cli.projects.ledger_2 import add, find_task, transition
+from vyane_cli.projects.ledger_form import parse_ledger, render_ledger
+from vyane_cli.projects.queue import Graph, Node
+from vyane_cli.projects.queue_2 import blocked, has_queue, startable, waiting_for
+from vyane_cli.projects.task import TRANSITIONS, Change, Ledger, Task, TaskStatus
 
 PENDING, RUNNING, DONE, BLOCKED = TaskStatus
 GRAPH = Graph()

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import HOST, ME, Scripted, message, said
-from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
-from vyane_cli.core.config import Limits
-from vyane_cli.core.gating import Moment
-from vyane_cli.core.mailbox import Head, Mailbox, Op, Stage
-from vyane_cli.core.messages import Kind, Lane, Status, ToKind
-from vyane_cli.core.plans import UNTURNED, moment_of
-from vyane_cli.core.speaker import FromKind
-from vyane_cli.core.ticking import plan_tick
+from vyane_cli.delivery.decide import plan_tick
+from vyane_cli.delivery.gating import Moment
+from vyane_cli.delivery.plan import UNTURNED, moment_of
+from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall, Trigger
+from vyane_cli.kernel.config import Limits
+from vyane_cli.mail.mailbox import Head, Mailbox, Op, Stage
+from vyane_cli.mail.message import Kind, Lane, Status, ToKind
+from vyane_cli.sessions.speaker import FromKind
 
 HUMAN = FromKind.HUMAN
 LONG = "x" * 3000

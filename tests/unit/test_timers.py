@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.core.recurrence import parse_rrule
-from vyane_cli.core.timers import (
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.projects.recurrence import parse_rrule
+from vyane_cli.projects.timers_2 import (
     Timer,
     cron_line,
     label_of,
@@ -18,7 +19,6 @@ from vyane_cli.core.timers import (
     with_lines,
     without_lines,
 )
-from vyane_cli.errors import InvalidInputError
 
 DUE = parse_rrule("FREQ=HOURLY;BYMINUTE=0,30")
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)

@@ -7,17 +7,19 @@ import typing
 
 import pytest
 
-import vyane_cli.core
-from vyane_cli.core import values
+import vyane_cli
+from vyane_cli.kernel import values
 
 
 def closed_lists() -> list[type]:
-    """Every closed list that core has."""
+    """Every closed list of texts in the package."""
     found = []
-    for module in pkgutil.iter_modules(vyane_cli.core.__path__, "vyane_cli.core."):
+    for module in pkgutil.walk_packages(vyane_cli.__path__, "vyane_cli."):
+        if module.name.endswith("__main__"):
+            continue
         for one in vars(importlib.import_module(module.name)).values():
-            bases = (values.StrEnum, values.IntEnum)
-            if isinstance(one, type) and issubclass(one, bases) and one not in bases:
+            closed = isinstance(one, type) and issubclass(one, values.StrEnum)
+            if closed and one is not values.StrEnum:
                 found.append(one)
     return list(dict.fromkeys(found))
 

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from vyane_cli.core.conversations import Adapter
+from vyane_cli.channels.port import Adapter
 
 NAMES = ("file", "discord")
 
@@ -15,7 +15,7 @@ class _Adapters(Mapping[str, Adapter]):
     def __getitem__(self, name: str) -> Adapter:
         if name not in NAMES:
             raise KeyError(name)
-        return cast("Adapter", importlib.import_module(f"vyane_cli.channels.{name}"))
+        return cast("Adapter", importlib.import_module(f"vyane_cli.channels.{name}.adapter"))
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)

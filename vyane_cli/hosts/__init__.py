@@ -1,1 +1,1 @@
-"""One module per host: what it says to a hook, and what it understands in return."""
+"""Adapters to the programs that run agents; the port, and one module for each host."""

@@ -12,10 +12,10 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 
-from vyane_cli.core import quick_json
-from vyane_cli.core.calls import Event, HookCall, Reply, ToolCall, Trigger
-from vyane_cli.core.ids import is_safe_id
-from vyane_cli.core.process import Process
+from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall, Trigger
+from vyane_cli.kernel import json
+from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.kernel.process import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _decode(data: bytes) -> tuple[dict[str, Any], str]:
     if not data.strip():
         return {}, "the payload is empty"
     try:
-        value = quick_json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+        value = json.loads(data.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
         return {}, "the payload is not JSON"
     if not isinstance(value, dict):
@@ -213,7 +213,7 @@ def render(reply: Reply) -> tuple[bytes, bytes]:
         answer["stopReason"] = reply.stop
     if not answer:
         return b"", b""
-    text = quick_json.dumps(answer)
+    text = json.dumps(answer)
     return text.encode("utf-8", "replace"), b""
 
 
@@ -241,7 +241,7 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
     """
     try:
         with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
-            record = quick_json.loads(file.read(65_536))
+            record = json.loads(file.read(65_536))
         at = record["statusUpdatedAt"]
         same = record["sessionId"] == session and record["status"] == "idle"
         if not same or not isinstance(at, (int, float)) or at < since_s * 1000:
@@ -258,7 +258,7 @@ def shows_another(folder: str, pid: int) -> bool:
     """
     try:
         with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
-            return bool(quick_json.loads(file.read(65_536)).get("parkedJobId"))
+            return bool(json.loads(file.read(65_536)).get("parkedJobId"))
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
 
@@ -331,7 +331,7 @@ def read_answer(transcript: str, wanted: str) -> str | None:
         if b'"assistant"' not in line:
             continue
         try:
-            record = quick_json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             continue
         message = record.get("message") if isinstance(record, dict) else None
@@ -373,7 +373,7 @@ def read_turn(
         if not line.strip():
             continue
         try:
-            record = quick_json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             bad += 1
             continue

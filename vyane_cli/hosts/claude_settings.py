@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vyane_cli.hosts import json_text
-from vyane_cli.hosts.json_text import (
+from vyane_cli.hosts import json_edit
+from vyane_cli.hosts.json_edit import (
     Chain,
     Node,
     Stood,
@@ -142,8 +142,8 @@ def stood(before: str, after: str, known: Stood, path: str = "settings.json") ->
 
     What was known of containers that held something before and still do stays known.
     """
-    was = json_text.containers(before, ("hooks", "permissions"), path)
-    now = json_text.containers(after, ("hooks", "permissions"), path)
+    was = json_edit.containers(before, ("hooks", "permissions"), path)
+    now = json_edit.containers(after, ("hooks", "permissions"), path)
     found = {}
     for name in (name for name, held in now.items() if held is None):
         if name not in was or was[name] is not None:

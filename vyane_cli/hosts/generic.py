@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vyane_cli.core.calls import Event, HookCall, Reply
+from vyane_cli.hosts.port import Event, HookCall, Reply
 
 NAME = "generic"
 WORKER_TYPE = "generic"

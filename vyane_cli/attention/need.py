@@ -1,0 +1,85 @@
+"""What a person is needed for: entries that open once, are told of once, and are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from vyane_cli.errors import NotFoundError
+from vyane_cli.kernel.text import nearest_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TRIES = 3
+"""A notification that fails so often is left: the entry stays on the page."""
+
+
+def fold(records: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """The open entries, oldest first, and the highest number so far.
+
+    An entry has id, key, text (why), who (waits), ask (what the person is to say or do), project,
+    at, notified, tries.
+    """
+    entries: dict[str, dict[str, Any]] = {}
+    highest = 0
+    for record in records:
+        key = record.get("key")
+        if not isinstance(key, str):
+            continue
+        match record.get("op"):
+            case "open":
+                number = record.get("number")
+                highest = max(highest + 1, number if isinstance(number, int) else 0)
+                entries.setdefault(key, _entry(key, highest, record))
+            case "notify" if key in entries:
+                entries[key].update(notified=True, tries=entries[key]["tries"] + 1)
+            case "notify-failed" if key in entries:
+                entries[key].update(notified=False)
+            case "resolve":
+                entries.pop(key, None)
+            case _:
+                pass  # of a later version, or of an entry that is resolved by now
+    return list(entries.values()), highest
+
+
+def _entry(key: str, number: int, record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": f"N{number}",
+        "key": key,
+        "text": str(record.get("text") or ""),
+        "who": str(record.get("who") or ""),
+        "ask": str(record.get("ask") or ""),
+        "project": str(record.get("project") or ""),
+        "at": record.get("at"),
+        "notified": False,
+        "tries": 0,
+    }
+
+
+def find(entries: Sequence[dict[str, Any]], names: Iterable[str]) -> list[dict[str, Any]]:
+    """The entries of these ids or keys; NotFoundError for the first that is none."""
+    by_name = {one[key].casefold(): one for one in entries for key in ("key", "id")}
+    found = []
+    for name in names:
+        wanted = name.strip().casefold()
+        one = by_name.get(wanted)
+        if one is None:
+            near = nearest_names(name, [entry["id"] for entry in entries])
+            hint = "" if near else "`vyane need-user list` shows what is open"
+            raise NotFoundError("open entry", name, near, hint)
+        found.append(one)
+    return found
+
+
+def to_tell(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that nobody was notified of, and that did not fail too often."""
+    return [one for one in entries if not one["notified"] and one["tries"] < TRIES]
+
+
+def sentence(entry: Mapping[str, Any]) -> str:
+    """An entry in one line: id, who waits, why, and what is to be said."""
+    who = f"{entry['who']} waits: " if entry["who"] else ""
+    where = f"[{entry['project']}] " if entry["project"] else ""
+    ask = f" — {entry['ask']}" if entry["ask"] else ""
+    return " ".join(f"{where}{who}{entry['text']}{ask}".split())

@@ -1,0 +1,1 @@
+"""The Discord channel, over its REST API."""

@@ -1,0 +1,268 @@
+"""The forum and its posts: who we are, and finding a session's post before one is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from vyane_cli.channels.discord.discord_errors import CODES, NO_FORUM, Row, outcome_of
+from vyane_cli.channels.discord.discord_parts import message_of
+from vyane_cli.channels.discord.rest import Request, Rest, Stopped
+from vyane_cli.channels.discord.settings import Settings
+from vyane_cli.channels.discord.text import title
+from vyane_cli.channels.port import Conversation, File, Opening, Outcome, Verdict
+
+FORUM = 15
+REQUIRE_TAG = 1 << 4
+THREADS_MAX = 500
+PAGE, PAGES_MAX = 100, 10
+
+
+class Forum:
+    """One forum as one bot sees it. `memory` keeps what need not be asked again."""
+
+    def __init__(
+        self, rest: Rest, settings: Settings, bot: tuple[str, str], memory: dict[str, Any]
+    ) -> None:
+        """`bot`: channel and account, as a conversation names them."""
+        self.rest, self.settings, self.bot, self.memory = rest, settings, bot, memory
+        self._may_read = False
+
+    # ------------------------------------------------------------------ who and where
+
+    def look_around(self) -> Outcome:
+        """Ask who we are and what the forum is; the answers are kept."""
+        self.memory.pop("place", None)
+        settings = self.settings
+        me = self._get("/users/@me", "see", "me")
+        forum = self._own(lambda: self._get(f"/channels/{settings.forum}", "see", "channel"))
+        if forum.get("type") != FORUM:
+            return self._off(NO_FORUM)
+        guild = str(forum.get("guild_id"))
+        if settings.guild not in ("", guild):
+            return Outcome(
+                Verdict.OFF,
+                "wrong-guild",
+                f"the forum {settings.forum} is in the server {guild}, not in {settings.guild}",
+                "set channels.discord.guild to the server of the forum",
+            )
+        tags = {str(tag["name"]): str(tag["id"]) for tag in forum.get("available_tags") or ()}
+        strange = [tag for tag in settings.tags if tag not in tags and tag not in tags.values()]
+        if strange:
+            has = f"it has: {', '.join(tags)}" if tags else "it has none"
+            words = f"the forum has no tag {', '.join(map(repr, strange))}; {has}"
+            return self._off(CODES[10087])._replace(detail=words)
+        if not settings.tags and int(forum.get("flags") or 0) & REQUIRE_TAG:
+            return self._off(CODES[40067])
+        self._archived("2")  # asked for here, and not first after a crash
+        self.memory["place"] = {
+            "fingerprint": settings.fingerprint,
+            "guild": guild,
+            "me": str(me["id"]),
+            "tags": [tags.get(tag, tag) for tag in settings.tags],
+        }
+        return Outcome(Verdict.DONE, detail=f"{me.get('username')} in #{forum.get('name')}")
+
+    def place(self) -> Mapping[str, Any]:
+        """The answers of `look_around` under these settings."""
+        place = self.memory.get("place")
+        if not isinstance(place, dict) or place.get("fingerprint") != self.settings.fingerprint:
+            outcome = self.look_around()
+            if outcome.verdict is not Verdict.DONE:
+                raise Stopped(outcome)
+            place = self.memory["place"]
+        return dict(place)
+
+    # ------------------------------------------------------------------ a session's post
+
+    def open(self, opening: Opening) -> Outcome:
+        """The post with this key, among the open and the closed ones, or a new one."""
+        found = self._find(opening.key)
+        thread = found or self._make(opening)
+        threads = self.memory.setdefault("threads", {})
+        threads[thread] = opening.key
+        for old in list(threads)[:-THREADS_MAX]:
+            del threads[old]
+        where = Conversation(*self.bot, thread, self.settings.forum)
+        # the id of a post is that of its first message too
+        return Outcome(Verdict.DONE, id=thread, conversation=where, found=bool(found))
+
+    def _make(self, opening: Opening) -> str:
+        first = opening.first
+        if not _names(first.text, opening.key):
+            first = first._replace(text=f"{first.text}\n-# {opening.key}")
+        message, files = message_of(first)
+        body = {"name": title(opening.title), "message": message}
+        if tags := self.place()["tags"]:
+            body["applied_tags"] = tags
+        forum = self.settings.forum
+        path = f"/channels/{forum}/threads"
+        request = Request(
+            "POST", path, "open", "open", forum, "the forum", body, files, creates=True
+        )
+        try:
+            return str(self._own(lambda: self.tidying(request))["id"])
+        except Stopped as stop:
+            if stop.outcome.verdict is not Verdict.UNKNOWN:
+                raise
+        # it may have been made although no answer came
+        return self._find(opening.key) or str(self._own(lambda: self.tidying(request))["id"])
+
+    def _find(self, key: str) -> str:
+        """The post of ours that names this key in its first message; empty when there is none."""
+        known = self.memory.get("threads", {})
+        for thread in [thread for thread, name in known.items() if name == key]:
+            if self._is_there(thread):
+                return str(thread)
+        place = self.place()
+        for thread in (*self._active(), *self._archived("100")):
+            ident = str(thread["id"])
+            mine = str(thread.get("owner_id")) == place["me"] and ident not in known
+            here = str(thread.get("parent_id")) == self.settings.forum
+            if mine and here and _names(self._first_text(ident), key):
+                return ident
+        return ""
+
+    def _active(self) -> list[Mapping[str, Any]]:
+        path = f"/guilds/{self.place()['guild']}/threads/active"
+        return list(self._get(path, "see", "active", top="guild")["threads"])
+
+    def _archived(self, limit: str) -> list[Mapping[str, Any]]:
+        path = f"/channels/{self.settings.forum}/threads/archived/public"
+        query = {"limit": limit}
+        found = self._own(lambda: self._get(path, "list", "archived", query))
+        self._may_read = True
+        return list(found["threads"])
+
+    def believe_nothing(self) -> None:
+        """Stopped without the right to read what was said: a list of messages is empty then.
+
+        A list of threads is refused. Asked once in a run, when a list of messages is empty.
+        """
+        if not self._may_read:
+            self._archived("2")
+
+    def _is_there(self, thread: str) -> bool:
+        try:
+            self._get(f"/channels/{thread}", "see", "channel", top=thread)
+        except Stopped as stop:
+            if stop.outcome.verdict is Verdict.GONE:
+                return False
+            raise
+        return True
+
+    def _first_text(self, thread: str) -> str:
+        path = f"/channels/{thread}/messages/{thread}"
+        try:
+            return str(self._get(path, "read", "message", top=thread).get("content") or "")
+        except Stopped as stop:
+            if stop.outcome.verdict is Verdict.ABSENT:
+                return ""
+            raise
+
+    # ------------------------------------------------------------------ open posts are limited
+
+    def tidying(self, request: Request) -> Any:
+        """Ask; when the server has all the open posts it may have, put away ours that are done."""
+        try:
+            return self.ask(request)
+        except Stopped as stop:
+            if stop.code != 160006 or not self._put_away():
+                raise
+            return self.ask(request)
+
+    def _put_away(self) -> int:
+        done, me = set(self.memory.get("closed", ())), self.place()["me"]
+        ours = [one for one in self._active() if str(one.get("owner_id")) == me]
+        found = [str(one["id"]) for one in ours if str(one["id"]) in done]
+        for thread in found:
+            body = {"archived": True}
+            self.ask(self.request("PATCH", thread, "", "mark", "change", body))
+        return len(found)
+
+    def note_closed(self, thread: str, closed: bool) -> None:
+        """Remember which posts are done with."""
+        done = [one for one in self.memory.get("closed", ()) if one != thread]
+        self.memory["closed"] = [*done, *([thread] if closed else [])][-THREADS_MAX:]
+
+    # ------------------------------------------------------------------ asking
+
+    def request(
+        self,
+        method: str,
+        thread: str,
+        path: str,
+        action: str,
+        route: str,
+        body: Mapping[str, Any] | None = None,
+        files: tuple[File, ...] = (),
+    ) -> Request:
+        """A request about one thread."""
+        if not (thread.isascii() and thread.isdigit()):
+            raise Stopped(self.refusal(10003, thread))
+        place, full = f"the thread {thread}", f"/channels/{thread}{path}"
+        return Request(
+            method, full, action, route, thread, place, body, files, None, route == "post"
+        )
+
+    def pages(self, thread: str, after: str) -> Iterator[list[Mapping[str, Any]]]:
+        """The messages behind an id, oldest page first; each page is newest first."""
+        for number in range(PAGES_MAX):
+            request = self.request("GET", thread, "/messages", "read", "list")
+            page = self.ask(request._replace(query={"after": after, "limit": str(PAGE)}))
+            if not page and number == 0:
+                self.believe_nothing()
+            yield page
+            if len(page) < PAGE:
+                return
+            after = max((str(one["id"]) for one in page), key=int)
+
+    def ask(self, request: Request) -> Any:
+        """Ask; a thread that is gone because its forum is gone turns the channel off."""
+        try:
+            return self.rest.ask(request)
+        except Stopped as stop:
+            if stop.code == 10003 and request.top != self.settings.forum:
+                forum = self.settings.forum
+                self._own(lambda: self._get(f"/channels/{forum}", "see", "channel"))
+            raise
+
+    def refusal(self, code: int, thread: str) -> Outcome:
+        """What a code means, where Discord has not said it in so many words."""
+        return outcome_of(0, code, "post", f"the thread {thread}", "", self.rest.around.now_ms())
+
+    def _get(
+        self,
+        path: str,
+        action: str,
+        route: str,
+        query: Mapping[str, str] | None = None,
+        top: str = "",
+    ) -> Any:
+        where = top or self.settings.forum
+        return self.ask(Request("GET", path, action, route, where, "the forum", query=query))
+
+    def _own(self, call: Callable[[], Any]) -> Any:
+        """A call about the forum itself: without it nothing of this channel works."""
+        try:
+            return call()
+        except Stopped as stop:
+            if stop.code != 10003:
+                raise
+            outcome = Outcome(
+                Verdict.OFF,
+                "forum-gone",
+                f"there is no forum {self.settings.forum}, or the bot cannot see it",
+                "set channels.discord.forum to a forum's id, and invite the bot to its server",
+            )
+            raise Stopped(outcome, stop.code) from None
+
+    def _off(self, row: Row) -> Outcome:
+        place = f"channel {self.settings.forum}"
+        return Outcome(row.verdict, row.reason, row.detail.format(place=place), row.fix)
+
+
+def _names(text: str, key: str) -> bool:
+    """Whether a text holds the key as a word of its own."""
+    return re.search(rf"(?<![\w-]){re.escape(key)}(?![\w-])", text) is not None

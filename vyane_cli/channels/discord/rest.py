@@ -1,0 +1,261 @@
+"""One request to Discord's REST API v10, and how it can end: taken, refused, or unknown.
+
+It waits for rate limits inside the run's time, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from vyane_cli import __version__
+from vyane_cli.channels.discord.discord_errors import fields_of, outcome_of
+from vyane_cli.channels.discord.discord_limits import Limits
+from vyane_cli.channels.discord.settings import Settings, is_loopback
+from vyane_cli.channels.port import File, Outcome, Surroundings, Verdict
+
+if TYPE_CHECKING:
+    import urllib3
+
+AGENT = f"DiscordBot (https://vyane.invalid, {__version__})"
+"""Discord asks for this form and may turn others away."""
+TIMEOUT_S = 10.0
+TRIES = 3
+"""How often a request that changes nothing twice is sent, when its answer does not come."""
+PAUSE_MS = 500
+LATER_MS = 30_000
+CDN = ("cdn.discordapp.com", "media.discordapp.net")
+ATTACHMENT_MAX = 64 * 1024
+FETCHES = 2
+"""So often an attached text is asked for; then its name stands in its place."""
+FETCH_TIMEOUT_S = 3.0
+
+
+class Stopped(Exception):  # noqa: N818  it carries an outcome through the adapter, no error
+    """A request that was not taken, or whose fate is unknown."""
+
+    def __init__(self, outcome: Outcome, code: int = 0, status: int = 0) -> None:
+        super().__init__(outcome.reason)
+        self.outcome, self.code, self.status = outcome, code, status
+
+
+class Request(NamedTuple):
+    """One call of the API."""
+
+    method: str
+    path: str
+    action: str
+    """A row of `discord_errors.RIGHTS`: what it is for."""
+    route: str
+    """What counts as one for rate limits, below `top`."""
+    top: str = ""
+    """The channel, guild or account whose limits count."""
+    place: str = ""
+    """The words for where, in errors."""
+    body: Mapping[str, Any] | None = None
+    files: tuple[File, ...] = ()
+    query: Mapping[str, str] | None = None
+    creates: bool = False
+    """Sent twice it would show twice: an unknown end is for the caller to look into."""
+    patience_ms: int | None = None
+    """The longest wait for a limit; None: as long as the run has time."""
+
+
+class Rest:
+    """The API for one run."""
+
+    def __init__(self, settings: Settings, limits: Limits, around: Surroundings) -> None:
+        self.settings, self.limits, self.around = settings, limits, around
+        self._pool: urllib3.PoolManager | None = None
+
+    def ask(self, request: Request) -> Any:
+        """The answer's JSON, None for an empty one. Stopped for everything else."""
+        for number in range(TRIES * 3):
+            self._wait_for_limits(request)
+            last = number >= TRIES - 1
+            reply = self._send(request, last)
+            if reply is None:
+                self.pause(request, PAUSE_MS << number)
+                continue
+            status, headers, data = reply
+            now = self.around.now_ms()
+            body = _parse(data)
+            if status == 429:
+                self.limits.refused(request.route, request.top, headers, body, now)
+                continue
+            self.limits.learn(request.route, request.top, headers, now)
+            if status == 204 or (200 <= status < 300 and body is not None):
+                return body
+            if status < 300 or status >= 500:
+                if request.creates or last:
+                    raise self._lost(request, f"an answer that is none (status {status})")
+                self.pause(request, PAUSE_MS << number)
+                continue
+            raise self._refused(request, status, body)
+        raise self._lost(request, "nothing but refusals for now")
+
+    def fetch(self, url: str) -> str | None:
+        """A text that a person attached; None when it is not to be had. No token is sent.
+
+        Files lie at another place than the API: what is wrong there holds up no words.
+        """
+        host = urlsplit(url).hostname or ""
+        home = urlsplit(self.settings.api).hostname or ""
+        if not (host in CDN or (host == home and is_loopback(home))):
+            return None
+        for number in range(FETCHES):
+            if number:
+                self.around.sleep(PAUSE_MS / 1000)
+            if self.around.now_ms() >= self.around.deadline_ms:
+                return None
+            status, data = self._fetch(url)
+            if 0 < status < 500 and status != 429:
+                return data.decode("utf-8", "replace") if status in (200, 206) else None
+        return None
+
+    def _fetch(self, url: str) -> tuple[int, bytes]:
+        """Status and beginning of a file; status 0 for an answer that did not come whole."""
+        import urllib3
+
+        try:
+            reply = self._connections().request(
+                "GET",
+                url,
+                headers={"User-Agent": AGENT, "Range": f"bytes=0-{ATTACHMENT_MAX}"},
+                redirect=False,
+                preload_content=False,
+                timeout=urllib3.Timeout(total=min(FETCH_TIMEOUT_S, self._timeout_s())),
+            )
+            try:
+                return reply.status, reply.read(ATTACHMENT_MAX + 1)
+            finally:
+                reply.release_conn()
+        except urllib3.exceptions.HTTPError:
+            return 0, b""
+
+    def pause(self, request: Request, wait_ms: int) -> None:
+        """Wait before another try; Stopped when the run has not the time."""
+        if self.around.now_ms() + wait_ms > self.around.deadline_ms:
+            raise self._lost(request, "no answer, and no time for another try")
+        self.around.sleep(wait_ms / 1000)
+
+    # ------------------------------------------------------------------ sending
+
+    def _send(self, request: Request, last: bool) -> tuple[int, Mapping[str, str], bytes] | None:
+        """Status, headers and body; None to try again."""
+        import urllib3
+        from urllib3 import exceptions
+
+        headers = {"User-Agent": AGENT, "Authorization": f"Bot {self.settings.token}"}
+        data: bytes | None = None
+        if request.body is not None:
+            data, headers["Content-Type"] = _encode(request.body, request.files)
+        url = self.settings.api + request.path
+        if request.query:
+            url += "?" + urlencode(request.query)
+        try:
+            reply = self._connections().request(
+                request.method,
+                url,
+                body=data,
+                headers=headers,
+                redirect=False,  # the token goes to the address that was checked, and no further
+                timeout=urllib3.Timeout(total=self._timeout_s()),
+            )
+        except (exceptions.NewConnectionError, exceptions.ConnectTimeoutError) as error:
+            raise self._unreachable("Discord cannot be reached") from error
+        except exceptions.SSLError as error:
+            raise self._unreachable("no safe connection to Discord") from error
+        except exceptions.HTTPError as error:
+            if request.creates or last:
+                raise self._lost(request, "the answer was lost") from error
+            return None
+        return reply.status, reply.headers, reply.data
+
+    def _connections(self) -> urllib3.PoolManager:
+        if self._pool is None:
+            import urllib3
+
+            self._pool = urllib3.PoolManager(num_pools=2, retries=False)
+        return self._pool
+
+    def _timeout_s(self) -> float:
+        left = (self.around.deadline_ms - self.around.now_ms()) / 1000
+        return min(TIMEOUT_S, max(left, 1.0))
+
+    def _wait_for_limits(self, request: Request) -> None:
+        now = self.around.now_ms()
+        free = self.limits.free_ms(request.route, request.top)
+        if free <= now:
+            return
+        longest = self.around.deadline_ms - now
+        if request.patience_ms is not None:
+            longest = min(longest, request.patience_ms)
+        if free - now <= longest and not self.limits.banned:
+            self.around.sleep((free - now) / 1000)
+            return
+        banned = self.limits.banned
+        raise Stopped(
+            Outcome(
+                Verdict.LATER,
+                "banned" if banned else "rate-limited",
+                "Discord's network turns this machine away for some minutes"
+                if banned
+                else "Discord's rate limit",
+                "see whether the token and the settings are right: refused requests lead to this"
+                if banned
+                else "",
+                retry_ms=free,
+                everywhere=self.limits.is_everywhere(now),
+            )
+        )
+
+    # ------------------------------------------------------------------ ends
+
+    def _refused(self, request: Request, status: int, body: object) -> Stopped:
+        data = body if isinstance(body, dict) else {}
+        code = data["code"] if isinstance(data.get("code"), int) else 0
+        where = ", ".join(fields_of(data.get("errors")))
+        action = request.action
+        if request.files and code == 50013:
+            action = "file"
+        now = self.around.now_ms()
+        outcome = outcome_of(status, code, action, request.place, where, now)
+        return Stopped(outcome, code, status)
+
+    def _lost(self, request: Request, words: str) -> Stopped:
+        """No answer: of a create we do not know whether it was taken, all else can be repeated."""
+        if request.creates:
+            return Stopped(Outcome(Verdict.UNKNOWN, "no-answer", words))
+        return self._unreachable(words)
+
+    def _unreachable(self, words: str) -> Stopped:
+        retry = self.around.now_ms() + LATER_MS
+        return Stopped(
+            Outcome(Verdict.LATER, "unreachable", words, retry_ms=retry, everywhere=True)
+        )
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def _encode(body: Mapping[str, Any], files: Sequence[File]) -> tuple[bytes, str]:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    if not files:
+        return text, "application/json"
+    from urllib3.fields import RequestField
+    from urllib3.filepost import encode_multipart_formdata
+
+    parts = [RequestField("payload_json", text, headers={"Content-Type": "application/json"})]
+    parts[0].make_multipart(content_type="application/json")
+    for number, file in enumerate(files):
+        field = RequestField(f"files[{number}]", file.text.encode("utf-8", "replace"), file.name)
+        field.make_multipart(content_type="text/plain; charset=utf-8")
+        parts.append(field)
+    return encode_multipart_formdata(parts)

@@ -1,0 +1,284 @@
+"""Markdown of any length as messages that Discord shows as it was written.
+
+Discord pairs triple backticks inside one message and nowhere else: it knows neither longer fences
+nor tildes, and a fence left open in one message is not continued in the next. So a text is first
+brought into that form (`flatten`), then cut between lines, with an open block closed and opened
+again at each cut. Lengths are UTF-16 units, the stricter of the two ways in which clients count.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from vyane_cli.kernel.text import utf16_length
+
+LIMIT = 2_000
+TITLE_MAX = 100
+FENCE = "```"
+BROKEN_FENCE = "`\u200b`\u200b`"
+"""Three backticks that Discord does not pair; they look the same."""
+
+_CLOSING = "\n" + FENCE
+_LANGUAGE_MAX = 40
+_LANGUAGE = re.compile(r"[\w+.#-]*")
+_FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
+_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_WHOLE = re.compile(r"<(?:@[!&]?|#|a?:\w+:|t:)[\w:-]*>|\[[^\]\n]*\]\([^)\n]*\)|https?://\S+|`+")
+"""What must not be cut in two: mentions, custom emoji, times, links, runs of backticks."""
+
+
+def clean(text: str) -> str:
+    """Without colour codes and control characters; line ends as newlines."""
+    text = _COLOURS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _CONTROLS.sub("", text)
+
+
+def title(text: str, otherwise: str = "session") -> str:
+    """One line of 1 to 100 units."""
+    line = " ".join(clean(text).split()) or otherwise
+    if utf16_length(line) <= TITLE_MAX:
+        return line
+    return line[: fitting(line, TITLE_MAX - 1)].rstrip() + "…"
+
+
+def split(text: str, limit: int = LIMIT) -> list[str]:
+    """The messages of a text, in order; none for one that shows nothing.
+
+    Each has at most `limit` units and balanced fences; no line is lost, code stays code.
+    """
+    found = []
+    lines = _cut_long(flatten(text), limit)
+    start = 0
+    while start < len(lines):
+        end = _end_of_part(lines, start, limit)
+        found.append(_render(lines[start:end]))
+        start = end
+    return [part for part in found if part.strip()]
+
+
+# ------------------------------------------------------------------ Discord's own form
+
+
+def flatten(text: str) -> str:
+    """The text with three-backtick fences only, each closed, and none inside of another."""
+    text = clean(text)
+    if _plain(text):
+        return text
+    rows = text.split("\n")
+    out: list[str] = []
+    at = 0
+    while at < len(rows):
+        fence = _FENCE_LINE.fullmatch(rows[at])
+        end = _closing(rows, at, fence) if fence else at
+        if fence is None or end <= at:
+            row = rows[at]
+            out.append(_break_fences(row) if row.count(FENCE) % 2 or "````" in row else row)
+            at += 1
+            continue
+        language = _language(fence[2])
+        info = [fence[2]] if fence[2] != language else []  # Discord shows it as the first line
+        out += [FENCE + language, *info, *(_break_fences(row) for row in rows[at + 1 : end])]
+        out.append(FENCE)
+        at = end + 1
+    return "\n".join(out)
+
+
+def _plain(text: str) -> bool:
+    """Whether Discord reads it as it was meant: three backticks only, each with its partner."""
+    if "~~~" in text and any(row.lstrip().startswith("~~~") for row in text.split("\n")):
+        return False
+    if "````" in text or text.count(FENCE) % 2:
+        return False
+    inside = False
+    for row in text.split("\n"):
+        fence = _FENCE_LINE.fullmatch(row)
+        if inside and fence and fence[2]:
+            return False  # a fence that names a language, inside of a block: it is nested
+        inside ^= row.count(FENCE) % 2 == 1
+    return True
+
+
+def _closing(rows: Sequence[str], start: int, fence: re.Match[str]) -> int:
+    """Where the block that begins at `start` ends: a line's number, or past the last line.
+
+    A fence that names a language inside of it begins a nested block, if both find their ends.
+    """
+    mark = fence[1]
+    plain = len(rows)
+    depth = 1
+    for at in range(start + 1, len(rows)):
+        found = _FENCE_LINE.fullmatch(rows[at])
+        if found is None or found[1][0] != mark[0] or len(found[1]) < len(mark):
+            continue
+        if found[2]:
+            depth += 1
+            continue
+        plain = min(plain, at)
+        depth -= 1
+        if depth == 0:
+            return at
+    return plain
+
+
+def _break_fences(row: str) -> str:
+    return re.sub(r"`{3,}", lambda run: "\u200b".join(run[0]), row)
+
+
+def _language(info: str) -> str:
+    """A fence's info text, if Discord takes it for a language; it shows it otherwise."""
+    return info if len(info) <= _LANGUAGE_MAX and _LANGUAGE.fullmatch(info) else ""
+
+
+# ------------------------------------------------------------------ cutting
+
+
+class Line(NamedTuple):
+    """A line of the flat text, and where it stands."""
+
+    text: str
+    before: str | None
+    """The language of the block that is open before it; None outside of code."""
+    after: str | None
+
+
+def _lines(text: str) -> Iterator[Line]:
+    state: str | None = None
+    for row in text.split("\n"):
+        before = state
+        pieces = row.split(FENCE)
+        for number, piece in enumerate(pieces[1:], 1):
+            last = number == len(pieces) - 1
+            state = (_language(piece) if last else "") if state is None else None
+        yield Line(row, before, state)
+
+
+def _cut_long(text: str, limit: int) -> list[Line]:
+    """Lines that fit a message with the fences around them."""
+    found = []
+    for line in _lines(text):
+        rest, before = line, line.before
+        while not _fits(rest.text, room := limit - _around(rest)):
+            at = fitting(rest.text, room)
+            head = next(iter(_within(rest.text[:at], before)))
+            found.append(head)
+            before = head.after
+            rest = Line(rest.text[at:], before, line.after)
+        found.append(rest)
+    return found
+
+
+def _around(line: Line) -> int:
+    """What stands around a line that is a message of its own.
+
+    Exactly: two halves of a line are never in one message, where a break would be between them.
+    """
+    if FENCE in line.text:
+        return 2 * len(_CLOSING) + len(line.before or line.after or "") + 1
+    return 0 if line.before is None else _opening_size(line) + len(_CLOSING)
+
+
+def _fits(text: str, room: int) -> bool:
+    return len(text) <= room and utf16_length(text) <= room
+
+
+def _within(piece: str, before: str | None) -> Iterator[Line]:
+    opened = "" if before is None else before
+    odd = piece.count(FENCE) % 2 == 1
+    after = (None if before is not None else opened) if odd else before
+    yield Line(piece, before, after)
+
+
+def fitting(text: str, room: int) -> int:
+    """How many characters of a line go into `room` units, cut where a reader minds it least."""
+    end = units = 0
+    for character in text:
+        units += 2 if character > "\uffff" else 1
+        if units > room:
+            break
+        end += 1
+    if end >= len(text):
+        return len(text)
+    whole = _outside_of_tokens(text, end)
+    space = max(text.rfind(" ", 0, whole), text.rfind("\t", 0, whole)) + 1
+    return space if space > end // 2 and text[:space].strip() else whole or max(end, 1)
+
+
+def _outside_of_tokens(text: str, end: int) -> int:
+    """The last place up to `end` that is in no mention, link, emoji or combined character."""
+    for token in _WHOLE.finditer(text):
+        if token.end() > end:
+            if 0 < token.start() < end and token.end() - token.start() <= end:
+                end = token.start()
+            break
+    at = end
+    while at > max(end - 64, 0) and _joined(text, at):
+        at -= 1
+    return at if at > max(end - 64, 0) else end
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether the characters on both sides of `at` are shown as one."""
+    left, right = text[at - 1], text[at]
+    if right in "\u200d\ufe0e\ufe0f\u20e3" or left == "\u200d":
+        return True
+    if "\U0001f3fb" <= right <= "\U0001f3ff" or "\U000e0020" <= right <= "\U000e007f":
+        return True  # a skin tone, a flag's tag
+    if unicodedata.combining(right):
+        return True
+    flags = 0  # regional indicators make a flag by twos
+    while flags < at and "\U0001f1e6" <= text[at - 1 - flags] <= "\U0001f1ff":
+        flags += 1
+    return flags % 2 == 1 and "\U0001f1e6" <= right <= "\U0001f1ff"
+
+
+def _end_of_part(lines: Sequence[Line], start: int, limit: int) -> int:
+    """The number of the line before which the message that begins at `start` is cut."""
+    size = _opening_size(lines[start])
+    for at in range(start, len(lines)):
+        size += utf16_length(lines[at].text) + 1
+        closing = len(_CLOSING) if lines[at].after is not None else 0
+        if size - 1 + closing > limit:
+            return _best_cut(lines, start, max(at, start + 1), limit)
+    return len(lines)
+
+
+def _opening_size(line: Line) -> int:
+    return 0 if line.before is None else len(FENCE) + len(line.before) + 1
+
+
+def _best_cut(lines: Sequence[Line], start: int, end: int, limit: int) -> int:
+    """Where to cut, up to `end`: at an empty line, else outside of code, if half stays.
+
+    Never between a fence and its first line.
+    """
+    size = _opening_size(lines[start])
+    best, rank = end, 0
+    for at in range(start + 1, end + 1):
+        size += utf16_length(lines[at - 1].text) + 1
+        if at == len(lines) or size < limit // 2:
+            continue
+        outside = lines[at].before is None and not lines[at].text.startswith((" ", "\t"))
+        gap = outside and not (lines[at].text.strip() and lines[at - 1].text.strip())
+        here = 2 if gap else 1 if outside else 0
+        if here >= rank and here:
+            best, rank = at, here
+    if rank == 0:
+        while (
+            best > start + 1 and lines[best - 1].before is None and lines[best].before is not None
+        ):
+            best -= 1  # the fence goes with its block
+    return best
+
+
+def _render(lines: Sequence[Line]) -> str:
+    head = [] if lines[0].before is None else [FENCE + lines[0].before]
+    tail = [] if lines[-1].after is None else [FENCE]
+    rows = [*head, *(line.text for line in lines), *tail]
+    if head and len(lines) > 0 and lines[0].text == FENCE:
+        rows = rows[2:]  # nothing of the block is left: it was closed in the message before
+    return "\n".join(rows).strip("\n")

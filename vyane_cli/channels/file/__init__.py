@@ -1,0 +1,1 @@
+"""The file channel: Markdown files that a person reads and writes."""

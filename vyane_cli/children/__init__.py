@@ -1,0 +1,1 @@
+"""Child sessions: spawn, launch, result, cancel, topology."""

@@ -1,0 +1,183 @@
+"""Launch: the small process beside a child that starts it, waits for it, and says how it ended.
+
+It is detached: it outlives the command that made it, and its host. What a kill of it leaves is a
+child that goes on; its hooks report for it, else `wait` and `gc` end it when its process is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, call_of
+from vyane_cli.children import launches
+from vyane_cli.children.result import settle_child, settle_exit
+from vyane_cli.children.result_rules import CANCELLED, Ending, Report
+from vyane_cli.delivery.tick import tick
+from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
+from vyane_cli.hosts.port import Event, HookCall, Reply
+from vyane_cli.kernel.runtimes import child_environment, find_runtime
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import WorkerStatus, check_transition
+from vyane_cli.storage import processes
+from vyane_cli.storage.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
+"""How long the launcher waits before it tries again to send a result."""
+
+CANCELLED_FIRST = Report(Ending.CANCELLED, "it was cancelled before it was started", CANCELLED)
+
+
+def run(runtime: Runtime, worker: str, *, here: bool = False) -> None:
+    """Start the child, wait for it, send its result if nothing else did.
+
+    `here`: in the terminal of this process, for a person to look in.
+    """
+    layout = runtime.layout
+    launch = launches.load(layout, worker)
+    if launch is None or launch.launcher is not None:
+        return  # somebody else's, or a second launcher
+    launch = launch._replace(launcher=runtime.me())
+    launches.save(layout, launch)
+    if _is_stopped(runtime, worker):
+        _patiently(lambda: _end(runtime, worker, CANCELLED_FIRST))
+        return
+    try:
+        process = _start_here(runtime, launch) if here else _start(runtime, launch)
+    except (OSError, VyaneError) as error:
+        why = error.message if isinstance(error, VyaneError) else error.strerror or str(error)
+        reason = f"it could not be started: {launch.command[0]}: {why}"
+        _patiently(lambda: _end(runtime, worker, Report(Ending.ERROR, "", reason)))
+        if launch.resumed and not launch.dispatch:
+            _patiently(lambda: _call_person(runtime, worker, reason))
+        return
+    started = launch._replace(process=runtime.identify(process.pid))
+    _try(lambda: launches.save(layout, started))
+    if started.process is not None and _is_stopped(runtime, worker):
+        # a cancel that came since we looked found no process, and this one has done nothing yet
+        processes.send_signal(started.process, signal.SIGTERM)
+    if launch.resumed:
+        _try(lambda: _goes_on(runtime, worker))
+    elif not launch.hooks:
+        _try(lambda: _register(runtime, started))
+    status = process.wait()
+    ended = started._replace(exit_status=status, ended_at=runtime.clock().at)
+    _try(lambda: launches.save(layout, ended))
+    if launch.resumed and not launch.dispatch and status:
+        _patiently(lambda: _call_person(runtime, worker, f"it exited with status {status}"))
+    _patiently(lambda: settle_exit(runtime, ended, status))
+
+
+def _start(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]:
+    layout = runtime.layout
+    output = launches.open_log(layout.output(launch.worker))
+    errors = launches.open_log(layout.errors(launch.worker))
+    prompt = layout.resume_prompt if launch.resumed else layout.prompt
+    source = os.open(prompt(launch.worker) if launch.stdin else os.devnull, os.O_RDONLY)
+    try:
+        return subprocess.Popen(
+            launch.command,
+            stdin=source,
+            stdout=output,
+            stderr=errors,
+            cwd=launch.cwd,
+            start_new_session=True,
+        )
+    finally:
+        for fd in (output, errors, source):
+            os.close(fd)
+
+
+def _start_here(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]:
+    """In the foreground of our terminal. The pane's environment is tmux's: a host's is not ours."""
+    known = registry.Registry(runtime.layout).workers.get(launch.worker)
+    configured = find_runtime(known.worker_type if known else "", runtime.config.runtimes)
+    environment = child_environment(runtime.environ, configured, runtime.layout.root, launch.worker)
+    return subprocess.Popen(launch.command, cwd=launch.cwd, env=environment)
+
+
+def _register(runtime: Runtime, launch: launches.Launch) -> None:
+    """A child without hooks: it has a session from here on, and its dispatch is settled."""
+    host = runtime.host("generic")
+    assert host is not None
+    call = HookCall(
+        "generic",
+        Event.CALL,
+        "launch",
+        launch.session,
+        attended=False,
+        cwd=launch.cwd,
+        process=launch.process,
+        worker=launch.worker,
+    )
+    tick(runtime, call, host, _unheard, runtime.deadline(), rerun=True)
+
+
+def _goes_on(runtime: Runtime, worker: str) -> None:
+    """A child that was broken off runs again."""
+    with runtime.held((Kind.REGISTRY, "")):
+        book = registry.Registry(runtime.layout)
+        known = book.workers.get(worker)
+        if known is not None and known.status is WorkerStatus.INTERRUPTED:
+            book.put(known._replace(status=check_transition(known.status, WorkerStatus.RUNNING)))
+            book.save()
+
+
+def _call_person(runtime: Runtime, worker: str, reason: str) -> None:
+    """A closed session that mail was to open again: its mail stays where it is."""
+    known = registry.Registry(runtime.layout).workers.get(worker)
+    name = known.name if known is not None else worker
+    call_person(runtime, call_of(NeedKind.RESUME, who=name, worker=worker, name=name, why=reason))
+
+
+def _unheard(reply: Reply) -> None:
+    raise OSError(32, "nobody reads it")
+
+
+def _is_stopped(runtime: Runtime, worker: str) -> bool:
+    """Whether the worker has ended or is cancelled: by its record, which names a cancel first."""
+    known = registry.Registry(runtime.layout).workers.get(worker)
+    if known is None or known.final:
+        return True
+    orphan = known.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
+    return bool(known.cancel_propagated_from) and not orphan
+
+
+def _end(runtime: Runtime, worker: str, report: Report) -> None:
+    try:
+        settle_child(runtime, worker, report)
+    except (ConflictError, NotFoundError):
+        return  # it has its end, or is no more
+
+
+def _try(action: _Action) -> None:
+    """What may fail without harm to the child; the log says it."""
+    try:
+        action()
+    except VyaneError as error:
+        print(f"vyane: {error.message}", file=sys.stderr, flush=True)
+
+
+def _patiently(action: _Action) -> None:
+    """A result must reach the parent: try again while the state cannot be written."""
+    for pause in (*PATIENCE_S, 0.0):
+        try:
+            action()
+            return
+        except VyaneError as error:
+            print(f"vyane: {error.message}", file=sys.stderr, flush=True)
+            time.sleep(pause)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Action = Callable[[], None]

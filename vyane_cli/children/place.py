@@ -1,0 +1,133 @@
+"""Worktrees: a git work tree of its own for a child, beside the repository, on a branch.
+
+git makes it before the child is on record: a kill in between leaves a work tree that nobody uses,
+and the same command takes it. Nothing here removes one that a child has worked in.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from vyane_cli.errors import ConflictError, InvalidInputError
+from vyane_cli.kernel.text import slug
+from vyane_cli.sessions.worker import Worker
+
+PATIENCE_S = 600.0
+"""A large repository takes its time to be checked out."""
+STEERING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+"""Set inside a hook of git: they would point it at another repository."""
+
+
+class Worktree(NamedTuple):
+    """A work tree as it shall be."""
+
+    repository: str
+    path: str
+    branch: str
+    cwd: str
+    """The folder in it where the child works: the one that was asked for, if the branch has it."""
+    environ: Mapping[str, str]
+    there: bool
+    """It is there already, left by a kill: nothing has to be made."""
+    new_branch: bool
+
+
+def plan_worktree(
+    cwd: str, branch: str, workers: Sequence[Worker], environ: Mapping[str, str]
+) -> Worktree:
+    """Look only. InvalidInputError for a folder or branch that will not do; ConflictError if used.
+
+    `workers`: those there are; one that has not ended keeps its folder.
+    """
+    environ = {name: value for name, value in environ.items() if name not in STEERING}
+
+    def ask(folder: str, *words: str) -> str | None:
+        done = _git(environ, folder, *words)
+        return done.stdout.rstrip("\n") if done.returncode == 0 else None
+
+    top = ask(cwd, "rev-parse", "--show-toplevel")
+    if top is None:
+        raise InvalidInputError("cwd", cwd, "in a git repository", hint="--cwd names another one")
+    if ask(top, "check-ref-format", "--branch", branch) != branch:
+        raise InvalidInputError("worktree", branch, "the name of a branch")
+    if ask(top, "rev-parse", "--verify", "--quiet", "HEAD") is None:
+        raise InvalidInputError("cwd", cwd, "a repository with a commit", hint="commit something")
+    common = ask(top, "rev-parse", "--path-format=absolute", "--git-common-dir") or top
+    path = f"{_name_of(common)}-{slug(branch) or 'worktree'}"
+    checked_out = _checked_out(ask(top, "worktree", "list", "--porcelain") or "", branch)
+    if checked_out not in ("", path):
+        raise ConflictError(
+            f"branch {branch} is checked out in {checked_out}", hint="choose another branch"
+        )
+    inside = [w for w in workers if not w.final and _is_in(w.cwd, path)]
+    if inside:
+        raise ConflictError(f"{inside[0].name} works in {path}", hint="choose another branch")
+    there = checked_out == path
+    if os.path.exists(path) and not there:
+        raise ConflictError(f"{path} is there already", hint="move it away, or choose a branch")
+    folder = os.path.normpath(os.path.join(path, os.path.relpath(os.path.realpath(cwd), top)))
+    known = ask(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
+    return Worktree(top, path, branch, folder, environ, there, not known)
+
+
+def make_worktree(plan: Worktree) -> Worktree:
+    """Make it. ConflictError with git's own words when git refuses: then there is none."""
+    if not plan.there:
+        words = ["worktree", "add", "--quiet"]
+        words += ["-b", plan.branch, plan.path] if plan.new_branch else [plan.path, plan.branch]
+        done = _git(plan.environ, plan.repository, *words)
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            raise ConflictError(f"git made no work tree: {said[-1] if said else done.returncode}")
+    return plan if os.path.isdir(plan.cwd) else plan._replace(cwd=plan.path)
+
+
+def drop_worktree(plan: Worktree) -> None:
+    """Take away what was made for a child that did not come to be. One with changes stays."""
+    if plan.there:
+        return
+    removed = _git(plan.environ, plan.repository, "worktree", "remove", plan.path)
+    if removed.returncode == 0 and plan.new_branch:
+        _git(plan.environ, plan.repository, "branch", "--delete", plan.branch)
+
+
+def _name_of(common: str) -> str:
+    """The repository's own path, without `.git`: its work trees lie beside it."""
+    folder, name = os.path.split(common.rstrip(os.sep))
+    return folder if name == ".git" else common.rstrip(os.sep).removesuffix(".git")
+
+
+def _checked_out(listing: str, branch: str) -> str:
+    """The work tree that has the branch; empty when none has. git-worktree(1), PORCELAIN FORMAT."""
+    path = ""
+    for line in listing.splitlines():
+        key, _, value = line.partition(" ")
+        if key == "worktree":
+            path = value
+        elif key == "branch" and value == f"refs/heads/{branch}":
+            return path
+    return ""
+
+
+def _is_in(folder: str, path: str) -> bool:
+    return folder == path or folder.startswith(path + os.sep)
+
+
+def _git(environ: Mapping[str, str], folder: str, *words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            ["git", "-C", folder, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=dict(environ),
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise InvalidInputError("worktree", words[0], "possible: there is no git") from None
+    except subprocess.TimeoutExpired:
+        raise ConflictError(f"git {words[0]} did not end within {PATIENCE_S:.0f} s") from None

@@ -1,0 +1,282 @@
+"""Results: a child's end becomes exactly one `task-result` of its parent.
+
+Commit point: the line in the parent's inbox, whose id follows from the dispatch, then the registry
+with the child's final state. A kill between the two leaves a child that is not final yet: whoever
+settles it next finds the message stored, and stores no second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vyane_cli.children import launches
+from vyane_cli.children.result_rules import (
+    CANCELLED,
+    STATUS_OF,
+    TTL_S,
+    Ending,
+    Report,
+    decide_report,
+    parse_report,
+    plan_result,
+    result_id,
+)
+from vyane_cli.delivery.ring import reach
+from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
+from vyane_cli.mail.enqueue import Target, is_stored, store
+from vyane_cli.mail.message import Kind, Lane, Message, ToKind, body_of, first_line
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.facts import note_in_timeline
+from vyane_cli.sessions.session import HostSession
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus, check_transition
+from vyane_cli.storage import processes
+from vyane_cli.storage.locks import Kind as LockKind
+from vyane_cli.timeline import reader as reading
+from vyane_cli.timeline.cursors import render_cursor
+from vyane_cli.timeline.events import EventKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+LOST_AFTER_S = 60.0
+"""For so long a spawned child may be without a launcher: `spawn` may be about to start it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReport:
+    """A child's last word as programs see it."""
+
+    worker: str
+    status: WorkerStatus
+    message_id: str | None
+
+
+class Settled(NamedTuple):
+    """A child that has ended, and what its parent was sent (None: the parent is on no record)."""
+
+    child: Worker
+    message: Message | None
+
+    @property
+    def report(self) -> ResultReport:
+        """The same for programs."""
+        return ResultReport(
+            worker=self.child.id,
+            status=self.child.status,
+            message_id=self.message.id if self.message is not None else None,
+        )
+
+
+def settle_child(runtime: Runtime, worker_id: str, report: Report) -> Settled:
+    """End a child and send its result. On disk when this returns.
+
+    ConflictError: it has ended already (`already_reported`), or nobody dispatched it
+    (`no_dispatch`).
+    """
+    layout = runtime.layout
+    with runtime.held((LockKind.REGISTRY, "")):
+        workers = registry.Registry(layout)
+        child = workers.workers.get(worker_id)
+        if child is None:
+            raise NotFoundError("worker", worker_id)
+        check_reportable(child)
+        parent = workers.workers.get(child.parent_worker_id or "")
+        orphan = child.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
+        failed = report.ending is not Ending.SUCCESS
+        if child.cancel_propagated_from and failed and not orphan:
+            report = Report(Ending.CANCELLED, report.text, CANCELLED)
+        message = _send(runtime, child, parent, report) if parent is not None else None
+        heir = find_heir(child, workers.workers)
+        if heir is not None and heir is not parent:
+            _send(runtime, child, heir, report)
+        clock = runtime.clock()
+        ended = child._replace(
+            status=_final(child.status, STATUS_OF[report.ending]),
+            ended_at=clock.at,
+            last_used_at=clock.at,
+            failure_reason=None if report.ending is Ending.SUCCESS else report.error or None,
+        )
+        workers.put(ended)
+        if parent is not None and parent.blocked_on_message_id == child.dispatch_id:
+            workers.put(parent._replace(blocked_on_message_id=None))
+        workers.save()
+    if parent is not None:
+        event = {"worker": child.id, "outcome": str(report.ending)}
+        if message is not None:
+            event["message_id"] = message.id
+        try:
+            note_in_timeline(runtime, parent, EventKind.CHILD_SETTLED, event)
+        except VyaneError:
+            pass  # the result is in the inbox; a damaged timeline holds up nothing
+    for reader in {one.id for one in (parent, heir) if one is not None}:
+        _reach(runtime, reader)
+    return Settled(ended, message)
+
+
+def _reach(runtime: Runtime, reader: str) -> None:
+    """The ways to who reads the result that are no ring; with no lock held, for they take time."""
+    try:
+        reach(runtime, reader, runtime.clock())
+    except VyaneError:
+        return  # the next round does it
+
+
+def check_reportable(child: Worker) -> None:
+    """ConflictError when this worker has no result to give any more, or never had one."""
+    if not child.dispatch_id:
+        raise ConflictError(
+            f"{child.name} was not dispatched: there is nobody to report to",
+            slug="no_dispatch",
+            hint="`vyane send` writes to any worker",
+        )
+    if child.final:
+        raise ConflictError(f"{child.name} has ended ({child.status})", slug="already_reported")
+
+
+def _final(before: WorkerStatus, after: WorkerStatus) -> WorkerStatus:
+    """`after`, by way of RUNNING where the table has no direct way."""
+    if after not in TRANSITIONS[before]:
+        before = check_transition(before, WorkerStatus.RUNNING)
+    return check_transition(before, after)
+
+
+def find_heir(child: Worker, workers: Mapping[str, Worker]) -> Worker | None:
+    """The nearest ancestor that is not over: the parent, if it is one itself."""
+    seen = {child.id}
+    above = workers.get(child.parent_worker_id or "")
+    while above is not None and above.id not in seen:
+        if not above.final and above.status is not WorkerStatus.RELEASED:
+            return above
+        seen.add(above.id)
+        above = workers.get(above.parent_worker_id or "")
+    return None
+
+
+def _send(runtime: Runtime, child: Worker, parent: Worker, report: Report) -> Message:
+    """One copy, for the parent or for the one that reads in its place."""
+    layout, clock = runtime.layout, runtime.clock()
+    dispatch = child.dispatch_id or ""
+    planned = plan_result(report, _cursor(runtime, child))
+    if planned.digest:
+        launches.keep_blob(layout, planned.digest, planned.overflow)
+    message = Message(
+        result_id(dispatch, "" if parent.id == child.parent_worker_id else parent.id),
+        clock.at,
+        TTL_S,
+        FromKind.WORKER,
+        child.id,
+        child.name,
+        ToKind.WORKER,
+        parent.id,
+        Kind.TASK_RESULT,
+        Lane.DIRECT,
+        "",
+        planned.payload,
+        trace_id=child.trace_id,
+        parent_message_id=dispatch,
+        correlation_id=dispatch,
+    )
+    message = message._replace(summary=first_line(body_of(message)))
+    path = layout.inbox(parent.id)
+    target = Target(ToKind.WORKER, parent.id, path, parent.id, lock=parent.id, name=parent.name)
+    if not is_stored(runtime, target, message):
+        store(runtime, target, message, clock)
+    return message
+
+
+def _cursor(runtime: Runtime, child: Worker) -> str:
+    """The end of the child's timeline; empty when it has none, or a damaged one."""
+    try:
+        reader = reading.Reader(
+            runtime.layout.timeline(child.logical_session_id), child.logical_session_id
+        )
+        reader.seek_end()
+    except VyaneError:
+        return ""
+    return render_cursor(reader.cursor) if reader.cursor.seq else ""
+
+
+# ------------------------------------------------------------------ what a print-mode child says
+
+
+def keep_candidate(runtime: Runtime, session: HostSession, text: str, error: str) -> None:
+    """Stop or StopFailure of a child that nobody attends: its answer, if it is its last."""
+    ending = Ending.ERROR if error else Ending.SUCCESS
+    report = {"ending": str(ending), "text": text, "error": error, "session": session.id}
+    launches.save_candidate(runtime.layout, session.worker, report)
+
+
+def settle_at_end(runtime: Runtime, session: HostSession) -> None:
+    """SessionEnd of such a child: its last answer is its result. Without one the launcher knows."""
+    report = parse_report(launches.load_candidate(runtime.layout, session.worker))
+    if report is None:
+        return
+    try:
+        settle_child(runtime, session.worker, report)
+    except ConflictError:
+        return  # it has reported by itself
+
+
+def settle_exit(runtime: Runtime, launch: launches.Launch, status: int) -> None:
+    """The process of a child is gone: send its result, if nothing else did."""
+    candidate = parse_report(launches.load_candidate(runtime.layout, launch.worker))
+    output = launches.read_output(runtime.layout.output(launch.worker))
+    report = decide_report(status, candidate, output)
+    if report.error and candidate is None:
+        said = launches.read_output(runtime.layout.errors(launch.worker)).strip()
+        report = report._replace(text="\n".join(filter(None, (said[-2000:], report.text))))
+    try:
+        settle_child(runtime, launch.worker, report)
+    except ConflictError:
+        return  # the usual case of a child that has hooks, or reports
+
+
+def settle_lost(runtime: Runtime, worker: Worker) -> bool:
+    """End a child whose launcher and process are both gone: nobody else will. True if it was.
+
+    One that was broken off is resumed first, if `delivery.resume` allows it.
+    """
+    launch = launches.load(runtime.layout, worker.id) if is_lost(runtime, worker) else None
+    if launch is None:
+        return False
+    if launch.exit_status is None and launch.process is not None:
+        from vyane_cli.delivery.resume import resume_lost
+
+        if resume_lost(runtime, worker):
+            return False
+    try:
+        if launch.exit_status is not None:
+            settle_exit(runtime, launch, launch.exit_status)
+        else:
+            candidate = parse_report(launches.load_candidate(runtime.layout, worker.id))
+            error = "its process is gone, and so is the launcher that waited for it"
+            if launch.launcher is None:
+                error = "it was never started"
+            said = candidate.text if candidate is not None else ""
+            said = said or launches.read_output(runtime.layout.output(worker.id))
+            settle_child(runtime, worker.id, Report(Ending.ERROR, said, error))
+    except ConflictError:
+        return False
+    return True
+
+
+def is_lost(runtime: Runtime, worker: Worker) -> bool:
+    """Whether a dispatched child has not ended, and nothing runs any more that would end it."""
+    if worker.final or not worker.dispatch_id:
+        return False
+    launch = launches.load(runtime.layout, worker.id)
+    if launch is None:
+        return False
+    if launch.launcher is None:
+        return launches.age_s(launch, runtime.clock()) >= LOST_AFTER_S
+    if processes.is_present(launch.launcher) is not False:
+        return False
+    if launch.process is not None and processes.is_present(launch.process) is not False:
+        return False
+    # a child whose hooks registered it, and whose launcher died before it noted the process
+    session = registry.current_session(runtime.layout, launch.worker)
+    return session is None or processes.is_present(session.process) is False

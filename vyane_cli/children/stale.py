@@ -1,0 +1,203 @@
+"""Stale: workers at work that give no sign are marked and told of; those that do again go on.
+
+The registry says STALE first. The person is called once for each mark, when the worker was given
+time for a sign: a clock that was set ahead, or a machine that slept, calls nobody. Nothing is
+signalled and no mail is held back: a mark is an observation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vyane_cli.attention import needs
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, call_of
+from vyane_cli.children.stale_rules import (
+    TOLD_AFTER_S,
+    Signs,
+    decide_stale,
+    is_given_up,
+    mark,
+    unmark,
+)
+from vyane_cli.errors import CorruptStateError, InvalidInputError
+from vyane_cli.mail import inbox
+from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.mailbox import Mailbox, takeover_of
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.liveness import Look, last_sign, look
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import Worker, WorkerStatus, check_transition, is_stale, shown_status
+from vyane_cli.storage.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+    from vyane_cli.kernel.clock import Clock
+
+VARIABLE = "VYANE_WORKER_HEARTBEAT_TIMEOUT"
+
+
+class Staleness(NamedTuple):
+    """What a look at all workers found. Ids."""
+
+    stale: tuple[str, ...] = ()
+    """At work without a sign for too long, and not marked so far."""
+    back: tuple[str, ...] = ()
+    """Marked, and there was a sign since, or the session is over."""
+
+
+def mark_stale(runtime: Runtime, clock: Clock) -> Staleness:
+    """Mark workers that are stale, and take the mark from those that are not any more.
+
+    For a round's maintenance and for `gc`. Repeated it changes nothing.
+    """
+    moved = _moves(runtime, clock)
+    if moved:
+        with runtime.held((Kind.REGISTRY, "")):
+            book = registry.Registry(runtime.layout)
+            moved = _moves(runtime, clock)
+            for _, after in moved:
+                book.put(after)
+            if moved:
+                book.save()
+    _call_for_silent(runtime, clock)
+    return _sorted(moved)
+
+
+def find_stale(runtime: Runtime, clock: Clock) -> Staleness:
+    """What `mark_stale` would do. Nothing is changed, no lock is taken."""
+    return _sorted(_moves(runtime, clock))
+
+
+def _sorted(moved: list[tuple[Worker, Worker]]) -> Staleness:
+    stale = [after.id for _, after in moved if after.status is WorkerStatus.STALE]
+    back = [before.id for before, _ in moved if before.status is WorkerStatus.STALE]
+    return Staleness(tuple(stale), tuple(back))
+
+
+def stale_after_s(runtime: Runtime) -> float:
+    """The threshold: VYANE_WORKER_HEARTBEAT_TIMEOUT, else `workers.stale_after_s`, in seconds."""
+    given = runtime.environ.get(VARIABLE, "")
+    if not given:
+        return float(runtime.config["workers.stale_after_s"])
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < float("inf"):
+        raise InvalidInputError(VARIABLE, given, "a number of seconds, at least 1")
+    return seconds
+
+
+def may_be_passed(runtime: Runtime, worker: Worker) -> bool:
+    """Whether a worker at work was silent for so long that the project goes on without it.
+
+    False for one that is marked by this very round, however late its clock says that it is.
+    """
+    return worker.status is WorkerStatus.STALE and was_silent(runtime, worker)
+
+
+def was_silent(runtime: Runtime, worker: Worker) -> bool:
+    """Whether a worker, whatever its status, was found silent and has been so for long since."""
+    return is_given_up(worker, runtime.clock(), stale_after_s(runtime))
+
+
+def _moves(runtime: Runtime, clock: Clock) -> list[tuple[Worker, Worker]]:
+    """The workers whose record has to change, as it is and as it shall be."""
+    after_s = stale_after_s(runtime)
+    moved = []
+    for worker in registry.Registry(runtime.layout).listing():
+        try:
+            after = None if worker.final else _move(runtime, worker, clock, after_s)
+        except CorruptStateError:
+            continue  # `doctor` names it
+        if after is not None:
+            moved.append((worker, after))
+    return moved
+
+
+def _move(runtime: Runtime, worker: Worker, clock: Clock, after_s: float) -> Worker | None:
+    now_s = clock.at
+    seen = look(runtime, worker)
+    sign_s = last_sign(runtime, worker, seen)
+    shown = shown_status(worker, seen.liveness, sign_s)
+    if worker.status is WorkerStatus.STALE:
+        if shown is WorkerStatus.STALE and is_stale(worker, sign_s):
+            return None
+        back = WorkerStatus.IDLE if shown is WorkerStatus.STALE else shown  # it cannot be told
+        return unmark(worker, check_transition(worker.status, back))
+    signs = Signs(
+        shown,
+        seen.liveness,
+        sign_s,
+        attended=seen.session is not None and seen.session.attended,
+        expects=True,
+        long_running_until_s=worker.long_running_until or 0.0,
+    )
+    if not decide_stale(signs, now_s, after_s).stale:
+        return _watch(worker, seen, sign_s, clock, after_s)  # whatever its inbox says
+    boxes = _boxes(runtime, worker)
+    expects = bool(worker.dispatch_id) or _expects(boxes)
+    signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)
+    if not decide_stale(signs, now_s, after_s).stale:
+        return _watch(worker, seen, sign_s, clock, after_s)
+    check_transition(shown, WorkerStatus.STALE)
+    return mark(worker, sign_s, clock)
+
+
+def _watch(
+    worker: Worker, seen: Look, sign_s: float, clock: Clock, after_s: float
+) -> Worker | None:
+    """Since when one is silent of which nothing can be told, and which may not become STALE."""
+    unsure = seen.liveness is Liveness.UNKNOWN or bool(seen.damaged)
+    if worker.stale_since is None:
+        silent = unsure and clock.at - sign_s >= after_s
+        return mark(worker, sign_s, clock, worker.status) if silent else None
+    if unsure and sign_s <= worker.stale_since:
+        return None
+    return unmark(worker, worker.status)
+
+
+def _boxes(runtime: Runtime, worker: Worker) -> list[Mailbox]:
+    paths = boxes_of(runtime, worker.id, worker.logical_session_id)
+    return [inbox.read(path).mailbox for path in paths]
+
+
+def _expects(boxes: list[Mailbox]) -> bool:
+    """Whether mail lies there that ought to have started a turn."""
+    return any(entry.waiting and entry.message.startable for box in boxes for entry in box.entries)
+
+
+def _call_for_silent(runtime: Runtime, clock: Clock) -> None:
+    """Call the person, once for each mark, when somebody waits for one that stays silent."""
+    for worker in registry.Registry(runtime.layout).listing():
+        if worker.status is not WorkerStatus.STALE or not is_given_up(worker, clock, TOLD_AFTER_S):
+            continue
+        try:
+            seen = look(runtime, worker)
+            silent = is_stale(worker, last_sign(runtime, worker, seen))
+            if seen.liveness is not Liveness.EXITED and silent and _is_missed(runtime, worker):
+                _tell(runtime, worker, clock)
+        except CorruptStateError:
+            continue  # `doctor` names it
+
+
+def _is_missed(runtime: Runtime, worker: Worker) -> bool:
+    """Whether somebody waits for it: one that only lies idle is worth no call."""
+    busy = look(runtime, worker).liveness is Liveness.BUSY
+    return busy or bool(worker.dispatch_id) or _expects(_boxes(runtime, worker))
+
+
+def _tell(runtime: Runtime, worker: Worker, clock: Clock) -> None:
+    call = call_of(
+        NeedKind.STALE,
+        who=worker.name,
+        worker=worker.id,
+        stale_since=worker.stale_since or 0.0,  # once for each time that it became stale
+        name=worker.name,
+        minutes=f"{stale_after_s(runtime) / 60:.0f}",
+    )
+    if needs.was_resolved(runtime.layout, call.key):
+        return  # the person has looked
+    call_person(runtime, call, clock)

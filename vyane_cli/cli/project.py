@@ -1,0 +1,200 @@
+"""`vyane project`: which projects there are, who belongs to each, which one is meant here."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from vyane_cli.cli.context import State, state_of
+from vyane_cli.cli.render.human import Screen, counted, safe
+from vyane_cli.cli.workers import shorten
+from vyane_cli.projects.members import (
+    CreatedReport,
+    ProjectReport,
+    UnreadableFile,
+    create_project,
+    describe_project,
+    edit_project,
+    faults_of,
+    join,
+    list_projects,
+    select_here,
+    select_project,
+)
+
+app = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Projects: a folder with its tasks, its goal and its workers.",
+)
+
+
+@app.callback()
+def listing(context: typer.Context) -> None:
+    """Projects: a folder with its tasks, its goal and its workers."""
+    if context.invoked_subcommand is None:
+        list_command(context)
+
+
+@app.command("list")
+def list_command(context: typer.Context) -> None:
+    """List the projects; `*` is the one that this folder means."""
+    state = state_of(context)
+    rows = list_projects(state.runtime)
+
+    def human(screen: Screen) -> None:
+        if not rows:
+            screen.say("no projects yet: `vyane project create NAME --dir .` makes one", "dim")
+            return
+        screen.table(
+            ("", "name", "tasks", "goal", "main", "workers", "folder"),
+            [
+                (
+                    "*" if row.here else "",
+                    row.name,
+                    counts_text(row.tasks),
+                    row.goal,
+                    row.main_name or row.main or "—",
+                    len(row.members) or "",
+                    shorten(row.dir),
+                )
+                for row in rows
+            ],
+        )
+        for row in rows:
+            say_unreadable(screen, row.unreadable)
+
+    state.show(rows, human)
+    for fault in faults_of(state.runtime):
+        raise fault  # after what could be read
+
+
+def counts_text(counts: Mapping[str, int] | None) -> str:
+    """`2 pending, 1 done`."""
+    if counts is None:
+        return "unreadable"
+    order = ("running", "pending", "blocked", "done")
+    return ", ".join(f"{counts[one]} {one}" for one in order if counts.get(one)) or "none"
+
+
+def say_unreadable(screen: Screen, files: Sequence[UnreadableFile]) -> None:
+    """Name each file that could not be read, and why."""
+    for one in files:
+        screen.say(f"{one.path}: {one.state}: {one.detail}", "red")
+
+
+@app.command("create")
+def create_command(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    folder: Annotated[
+        str, typer.Option("--dir", help="Its folder: commands typed there mean this project.")
+    ],
+    main: Annotated[
+        str, typer.Option(help="Its main worker: the one that is told how the project goes.")
+    ] = "",
+) -> None:
+    """Make a project. Repeated it only makes files that are missing."""
+    state = state_of(context)
+    made = create_project(state.runtime, name, folder, main)
+    report = CreatedReport(
+        project=describe_project(state.runtime, made.project),
+        created=made.created,
+        files=made.files,
+    )
+
+    def human(screen: Screen) -> None:
+        was = "is there" if made.created else "was there already"
+        screen.say(f"project {name} {was}: {made.project.dir}")
+        if made.files and not made.created:
+            screen.say(f"made anew: {', '.join(made.files)}")
+        if not made.project.main:
+            screen.say("it has no main worker: vyane project edit " + name + " --main W", "dim")
+        screen.say("next: vyane goal set TITLE --accept NAME, vyane task add TITLE", "dim")
+
+    state.show(report, human)
+
+
+@app.command("show")
+def show_command(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name; else the one of this folder.")] = "",
+) -> None:
+    """Show one project."""
+    state = state_of(context)
+    show_project(state, describe_project(state.runtime, select_project(state.runtime, name)))
+
+
+def show_project(state: State, row: ProjectReport) -> None:
+    """Print one project."""
+
+    def human(screen: Screen) -> None:
+        screen.heading(row.name)
+        screen.pairs(
+            [
+                ("folder", shorten(row.dir)),
+                *(("also", shorten(one)) for one in row.folders),
+                ("main worker", row.main_name or row.main or "none is declared"),
+                ("workers", counted(len(row.members), "worker")),
+                ("tasks", counts_text(row.tasks)),
+                ("goal", f"{row.goal}: {row.goal_title or 'none is set'}"),
+            ]
+        )
+        say_unreadable(screen, row.unreadable)
+
+    state.show(row, human)
+
+
+@app.command("select")
+def select_command(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    folder: Annotated[str, typer.Option("--dir", help="The folder; else this one.")] = ".",
+) -> None:
+    """From now on commands typed in this folder, such as a worktree, mean the project."""
+    state = state_of(context)
+    project = select_here(state.runtime, name, folder)
+    data = describe_project(state.runtime, project)
+    state.show(data, lambda screen: screen.say(f"this folder means project {project.name} now"))
+
+
+@app.command("edit")
+def edit_command(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    main: Annotated[
+        str | None, typer.Option(help="Another main worker; none: it has none.")
+    ] = None,
+    folder: Annotated[str | None, typer.Option("--dir", help="Another folder.")] = None,
+) -> None:
+    """Declare another main worker or another folder."""
+    state = state_of(context)
+    wanted = "" if main == "none" else main
+    project = edit_project(state.runtime, name, main=wanted, folder=folder)
+    show_project(state, describe_project(state.runtime, project))
+
+
+@app.command("join")
+def join_command(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The project.")],
+    worker: Annotated[str, typer.Argument(help="The worker: name, id or its beginning.")],
+) -> None:
+    """Declare that a worker, and all that it spawns, belongs to a project."""
+    state = state_of(context)
+    joined = join(state.runtime, name, worker)
+    data = {"worker": joined.id, "project": joined.project}
+    state.show(data, lambda s: s.say(f"{safe(joined.name)} belongs to {joined.project}"))
+
+
+@app.command("leave")
+def leave_command(
+    context: typer.Context,
+    worker: Annotated[str, typer.Argument(help="The worker: name, id or its beginning.")],
+) -> None:
+    """Declare that a worker belongs to no project."""
+    state = state_of(context)
+    left = join(state.runtime, "", worker)
+    data = {"worker": left.id, "project": None}
+    state.show(data, lambda screen: screen.say(f"{safe(left.name)} belongs to no project"))

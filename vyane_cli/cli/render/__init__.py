@@ -1,0 +1,1 @@
+"""Results as people and as programs read them."""

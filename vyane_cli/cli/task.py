@@ -1,0 +1,264 @@
+"""`vyane task`: the ledger of a project: what is to be done, who has it, what came of it."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from vyane_cli.cli.context import State, state_of
+from vyane_cli.cli.message import read_text
+from vyane_cli.cli.render.human import Screen, clock_time, safe, span
+from vyane_cli.cli.schedule import say_paused
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.projects.deadlines import parse_deadline
+from vyane_cli.projects.members import select_project
+from vyane_cli.projects.schedule_2 import paused
+from vyane_cli.projects.task import Task, TaskStatus
+from vyane_cli.projects.task_report import TaskReport, report_task
+from vyane_cli.projects.tasks import (
+    Edit,
+    TaskChange,
+    TaskRow,
+    add_task,
+    edit_task,
+    list_tasks,
+    show_task,
+)
+
+app = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="The tasks of a project: who has them, what came of them.",
+)
+
+Project = Annotated[str, typer.Option("--project", help="Its name; else that of this folder.")]
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T3.")]
+
+
+@app.callback()
+def listing(context: typer.Context) -> None:
+    """The tasks of a project: who has them, what came of them."""
+    if context.invoked_subcommand is None:
+        list_command(context)
+
+
+@app.command("add")
+def add_command(
+    context: typer.Context,
+    title: Annotated[str, typer.Argument(help="What is to be done, in one line.")],
+    text: Annotated[
+        str, typer.Option(help="What a worker is told beside it; `-` reads standard input.")
+    ] = "",
+    line: Annotated[str, typer.Option(help="Of the tasks of one line one runs at a time.")] = "",
+    after: Annotated[
+        list[str] | None,
+        typer.Option(help="A task or node that must be done first; may be given again."),
+    ] = None,
+    deadline: Annotated[str, typer.Option(help="2h, 3d, 2031-05-04 or 2031-05-04T18:00.")] = "",
+    order: Annotated[int, typer.Option(help="Lower comes first; else its number.")] = 0,
+    project: Project = "",
+) -> None:
+    """Add a task. It is pending, and on disk when this returns."""
+    state = state_of(context)
+    runtime = state.runtime
+    task = Task(
+        "",
+        read_text(title).strip(),
+        read_text(text),
+        line,
+        order=order,
+        after=names_of(after),
+        deadline_at=parse_deadline(runtime.clock().at, deadline) if deadline else None,
+    )
+    chosen = select_project(runtime, project)
+    made = add_task(runtime, chosen, task)
+    row = show_task(runtime, chosen, made.id)
+
+    def human(screen: Screen) -> None:
+        waits = f", after {', '.join(row.waits_for)}" if row.waits_for else ""
+        screen.say(f"{made.id} {safe(made.title)}: pending in {chosen.name}{waits}")
+        say_paused(screen, paused(runtime, [chosen.name]))
+
+    state.show(row, human)
+
+
+def names_of(after: list[str] | None) -> tuple[str, ...]:
+    """The ids of `--after`, given several times or with commas."""
+    parts = [one.strip() for given in after or () for one in given.split(",")]
+    names = tuple(dict.fromkeys(one for one in parts if one))
+    if after and not names:
+        raise InvalidInputError("after", " ".join(after), "the id of a task or node")
+    return names
+
+
+@app.command("list")
+def list_command(
+    context: typer.Context,
+    status: Annotated[
+        str, typer.Option(help="Only those that are pending, running, blocked or done.")
+    ] = "",
+    line: Annotated[str, typer.Option(help="Only those of a line.")] = "",
+    project: Project = "",
+) -> None:
+    """List the tasks: what runs, then what may start, the head first, then the rest."""
+    state = state_of(context)
+    if status and status not in tuple(TaskStatus):
+        raise InvalidInputError("status", status, "one of " + ", ".join(TaskStatus))
+    chosen = select_project(state.runtime, project)
+    rows = list_tasks(state.runtime, chosen, status=status, line=line)
+    state.show(rows, lambda screen: show_tasks(screen, rows, chosen.name))
+
+
+def show_tasks(screen: Screen, rows: Sequence[TaskRow], project: str) -> None:
+    """The table of tasks."""
+    if not rows:
+        screen.say(f"project {project} has no such tasks: `vyane task add TITLE` adds one", "dim")
+        return
+    screen.table(
+        ("id", "is", "line", "title", "note"),
+        [
+            (row.task.id, row.task.status, row.task.line, row.task.title, note_of(row))
+            for row in rows
+        ],
+    )
+
+
+def note_of(row: TaskRow) -> str:
+    """Return what of a task matters now, in a few words."""
+    words, task = [], row.task
+    match task.status:
+        case TaskStatus.BLOCKED:
+            words.append(task.reason)
+        case TaskStatus.RUNNING:
+            words.append(f"by {row.worker_name or task.worker}" if task.worker else "")
+        case TaskStatus.DONE:
+            words.append(task.artifact or task.no_artifact_reason)
+        case _ if row.waits_for:
+            words.append("after " + ", ".join(row.waits_for))
+        case _ if row.stuck:
+            words.append(f"waits until you have looked ({row.stuck}): vyane need-user")
+        case _ if row.startable:
+            words.append("may start")
+        case _ if row.claimed:
+            words.append("a round has started it")
+        case _:
+            words.append("its line is taken")
+    if row.critical and task.status is not TaskStatus.DONE:
+        words.append("on the critical path")
+    if task.deadline_at and task.status is not TaskStatus.DONE:
+        left = task.deadline_at - time.time()
+        words.append(f"due in {span(left)}" if left > 0 else f"overdue by {span(-left)}")
+    return safe("; ".join(word for word in words if word))
+
+
+@app.command("show")
+def show_command(context: typer.Context, task: TaskId, project: Project = "") -> None:
+    """Show one task and its history."""
+    state = state_of(context)
+    row = show_task(state.runtime, select_project(state.runtime, project), task)
+    shown = row.task
+
+    def human(screen: Screen) -> None:
+        screen.heading(f"{shown.id} {safe(shown.title)}")
+        pairs = [
+            ("is", shown.status),
+            ("note", note_of(row)),
+            ("line", shown.line),
+            ("after", ", ".join(shown.after)),
+            ("deadline", clock_time(shown.deadline_at) if shown.deadline_at else ""),
+            ("started", clock_time(shown.started_at) if shown.started_at else ""),
+            ("ended", clock_time(shown.ended_at) if shown.ended_at else ""),
+        ]
+        screen.pairs([(name, value) for name, value in pairs if value])
+        if shown.text:
+            screen.say("")
+            screen.body(shown.text)
+        if row.history:
+            screen.say("")
+            screen.table(
+                ("when", "by", "what"),
+                [(clock_time(one.at), one.by, what_of(one)) for one in row.history],
+            )
+
+    state.show(row, human)
+
+
+def what_of(change: TaskChange) -> str:
+    """Return one line of a task's history."""
+    if change.op == "add":
+        return "added"
+    if change.before != change.after:
+        return f"{change.before} → {change.after}"
+    return "changed: " + ", ".join(sorted(change.set or {}))
+
+
+@app.command("edit")
+def edit_command(
+    context: typer.Context,
+    task: TaskId,
+    title: Annotated[str | None, typer.Option(help="Another title.")] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Another text; `-` reads standard input.")
+    ] = None,
+    line: Annotated[str | None, typer.Option(help="Another line; none: no line.")] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(help="What must be done first instead; none: nothing. May be given again."),
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="Another deadline; none: no deadline.")
+    ] = None,
+    order: Annotated[int | None, typer.Option(help="Lower comes first.")] = None,
+    project: Project = "",
+) -> None:
+    """Change what a task says. What it is at changes by `task report` alone."""
+    state = state_of(context)
+    runtime = state.runtime
+    links = names_of(after)
+    edit = Edit(
+        read_text(title).strip() if title is not None else None,
+        read_text(text) if text is not None else None,
+        "" if line == "none" else line,
+        None if after is None else () if links == ("none",) else links,
+        parse_deadline(runtime.clock().at, deadline) if deadline not in (None, "none") else None,
+        deadline == "none",
+        order,
+    )
+    if edit == Edit():
+        raise InvalidInputError(
+            "edit", "", "given: name what is to change", missing=True, hint="--title, …"
+        )
+    chosen = select_project(runtime, project)
+    changed = edit_task(runtime, chosen, task, edit)
+    row = show_task(runtime, chosen, changed.id)
+    state.show(row, lambda screen: screen.say(f"{changed.id} {safe(changed.title)}: changed"))
+
+
+@app.command("report")
+def report_command(
+    context: typer.Context,
+    task: TaskId,
+    status: Annotated[
+        str, typer.Option("--state", help="running, done or blocked; pending puts it back.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why it is blocked: who or what must do what.")] = "",
+    artifact: Annotated[str, typer.Option(help="What was made: a path that is there.")] = "",
+    no_artifact_reason: Annotated[str, typer.Option(help="Why nothing was made.")] = "",
+    project: Project = "",
+) -> None:
+    """Report what a task is at. It wakes nobody; the same report again changes nothing."""
+    report = TaskReport(task, status, reason, artifact, no_artifact_reason, project)
+    show_report(state_of(context), report)
+
+
+def show_report(state: State, report: TaskReport) -> None:
+    """Keep a report, and show the task as it is after it."""
+    changed = report_task(state.runtime, report)
+    row = show_task(state.runtime, select_project(state.runtime, report.project), changed.id)
+
+    def human(screen: Screen) -> None:
+        screen.say(f"{changed.id} {safe(changed.title)} is {changed.status}")
+
+    state.show(row, human)

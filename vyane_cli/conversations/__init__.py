@@ -1,0 +1,1 @@
+"""Bindings between sessions and channels, and the mirror over them."""

@@ -1,0 +1,109 @@
+"""Channels: which are set up, and one opened for a run."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vyane_cli.channels.port import Adapter, Capabilities, Channel, Placement, Surroundings
+from vyane_cli.errors import RefusedError, shortened
+from vyane_cli.kernel.config import CHANNEL_KEYS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+NONE = Capabilities((), False, False, False, False, False, False, False, False)
+"""What a channel or account that is not there can do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelReport:
+    """What a channel can do, as `bindings channel` prints it."""
+
+    adapter_available: bool
+    bind_supported: bool
+    unbind_supported: bool
+    placements: tuple[Placement, ...]
+
+
+def configured(runtime: Runtime) -> list[str]:
+    """The channels that the settings have a table for, in its order."""
+    return [name for name in runtime.config.channels if name in (runtime.channels or {})]
+
+
+def find_adapter(runtime: Runtime, name: str) -> Adapter:
+    """The adapter of a channel; RefusedError (`adapter_unavailable`) names the nearest."""
+    known = runtime.channels or {}
+    if name not in known:
+        near = difflib.get_close_matches(name, list(known), 1)
+        hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(known)
+        raise RefusedError(
+            f"there is no adapter for the channel {name!r}", slug="adapter_unavailable", hint=hint
+        )
+    return known[name]
+
+
+def settings_of(runtime: Runtime, name: str) -> Mapping[str, Any]:
+    """Every setting of a channel, with the defaults of what its table leaves out."""
+    keys = {**find_adapter(runtime, name).SETTINGS, **CHANNEL_KEYS}
+    given: Mapping[str, Any] = runtime.config.channels.get(name, {})
+    return {key: given.get(key, known.default) for key, known in keys.items()}
+
+
+def open_channel(
+    runtime: Runtime,
+    name: str,
+    account: str,
+    memory: dict[str, Any],
+    *,
+    budget_s: float | None = None,
+) -> Channel:
+    """The channel for one run. RefusedError when nothing is set up for it."""
+    adapter = find_adapter(runtime, name)
+    if not is_set_up(runtime, name, account):
+        raise RefusedError(
+            f"the channel {name} has no settings for the account {account!r}",
+            slug="adapter_unavailable",
+            hint=f"add a table [channels.{shortened(name)}] to config.toml",
+        )
+    budget = float(runtime.config["mirror.budget_s"]) if budget_s is None else budget_s
+    now_ms = runtime.clock().now_ms
+    around = Surroundings(
+        runtime.environ,
+        lambda: runtime.clock().now_ms,
+        time.sleep,
+        now_ms + int(budget * 1000),
+        runtime.layout.root,
+    )
+    return adapter.open_channel(settings_of(runtime, name), account, memory, around)
+
+
+def is_set_up(runtime: Runtime, name: str, account: str) -> bool:
+    """Whether the settings have a table for it. There is one account for each channel so far."""
+    return account == "default" and name in configured(runtime)
+
+
+def capabilities(runtime: Runtime, name: str, account: str) -> ChannelReport:
+    """Return what a channel can do; one that is not set up can do nothing."""
+    there = name in (runtime.channels or {}) and is_set_up(runtime, name, account)
+    able = open_channel(runtime, name, account, {}).capabilities if there else NONE
+    return ChannelReport(
+        adapter_available=there,
+        bind_supported=able.bind,
+        unbind_supported=able.unbind,
+        placements=able.placements,
+    )
+
+
+def check_placement(able: Capabilities, placement: Placement, channel: str) -> None:
+    """RefusedError (`capability_unsupported`) for what the channel cannot do."""
+    if not able.bind or placement not in able.placements:
+        raise RefusedError(
+            f"the channel {channel} has no {placement} placement",
+            slug="capability_unsupported",
+            hint="it has: " + (", ".join(able.placements) or "none"),
+        )

@@ -1,0 +1,265 @@
+"""One run over one channel, under its lock: what is known of it, and what an answer changes.
+
+The lock is held while the channel is spoken to: two runs at once show everything once, in order.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from vyane_cli.channels.port import Channel, Outcome, Sign, Verdict
+from vyane_cli.conversations import state as mirrors
+from vyane_cli.conversations.binding import Binding
+from vyane_cli.conversations.channels import configured, open_channel, settings_of
+from vyane_cli.conversations.narration import Verbosity
+from vyane_cli.conversations.state_rules import ChannelState, Fault, fault_of, holds
+from vyane_cli.errors import NotFoundError, VyaneError, shortened
+from vyane_cli.kernel.text import Templates
+from vyane_cli.kernel.values import OMIT
+from vyane_cli.storage.locks import Deadline, Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelProblem:
+    """What is wrong with a whole channel."""
+
+    code: str
+    detail: str
+    fix: str
+
+    @property
+    def session(self) -> str:
+        """Return no session: it is the problem of all."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionProblem:
+    """What is wrong for one session."""
+
+    session: str
+    code: str
+    detail: str
+    fix: str
+    conversation: str | None = field(default=None, metadata=OMIT)
+    """The conversation whose posts are kept back; None for any other problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationProblem:
+    """What is wrong with one conversation."""
+
+    session: str
+    conversation: str
+    code: str
+    detail: str
+    fix: str
+
+
+Problem = ChannelProblem | SessionProblem | ConversationProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnopenedChannel:
+    """A channel that could not be opened."""
+
+    channel: str
+    state: str
+    problems: tuple[ChannelProblem, ...]
+
+
+Report = TypeVar("Report")
+
+
+def each_channel(
+    runtime: Runtime, only: str, work: Callable[[str], Report]
+) -> tuple[Report | UnopenedChannel, ...]:
+    """Return what `work` makes of every channel that is set up, or of one.
+
+    NotFoundError for one that is not. Of several, one that cannot be opened holds up no other; its
+    error is a problem of its report. Alone it is the error.
+    """
+    names = configured(runtime)
+    if only and only not in names:
+        raise NotFoundError(
+            "channel", only, hint=f"add [channels.{shortened(only)}] to config.toml"
+        )
+    chosen = [only] if only else names
+    reports: list[Report | UnopenedChannel] = []
+    for name in chosen:
+        try:
+            reports.append(work(name))
+        except VyaneError as error:
+            if len(chosen) == 1:
+                raise
+            problems = (problem_of(error),)
+            reports.append(UnopenedChannel(channel=name, state="error", problems=problems))
+    return tuple(reports)
+
+
+def problem_of(error: VyaneError) -> ChannelProblem:
+    """Return an error as one of a report's problems."""
+    return ChannelProblem(code=error.slug, detail=error.message, fix=error.hint)
+
+
+def problem_of_fault(fault: Fault) -> ChannelProblem:
+    """Return what a channel said as one of a report's problems."""
+    return ChannelProblem(code=fault.reason, detail=fault.detail, fix=fault.fix)
+
+
+class Settings(NamedTuple):
+    """The settings that every channel has."""
+
+    sessions: str
+    verbosity: Verbosity
+    allow_users: tuple[str, ...]
+    strangers: str
+    ping_users: tuple[str, ...]
+    recreate: bool
+
+
+class Run:
+    """Use it with `with`. `blocked` says whether the channel is to be left alone."""
+
+    channel: Channel
+    texts: Templates
+
+    def __init__(self, runtime: Runtime, name: str, account: str = "default") -> None:
+        self.runtime, self.name, self.account = runtime, name, account
+        given = settings_of(runtime, name)
+        self.settings = Settings(
+            given["sessions"],
+            Verbosity(given["verbosity"]),
+            tuple(given["allow_users"]),
+            given["strangers"],
+            tuple(given["ping_users"]),
+            given["recreate"],
+        )
+        self.budget_s = float(runtime.config["mirror.budget_s"])
+        self.held: AbstractContextManager[None] | None = None
+        self.memory: dict[str, Any] = {}
+
+    def __enter__(self) -> Run:
+        """Take the lock, read the state, open the channel."""
+        runtime = self.runtime
+        wanted = (Kind.MIRROR, f"{self.name}/{self.account}")
+        held = runtime.held(wanted, deadline=Deadline(self.budget_s))
+        held.__enter__()
+        try:
+            self.state = mirrors.load_channel(runtime.layout, self.name, self.account)
+            self.memory = copy.deepcopy(dict(self.state.memory))
+            self.channel = open_channel(runtime, self.name, self.account, self.memory)
+            self.texts = runtime.mirror_templates
+            self.end_ms = runtime.clock().now_ms + int(self.budget_s * 1000)
+            if not self.state.since:
+                self.keep(self.state._replace(since=runtime.clock().at))
+        except BaseException:
+            held.__exit__(None, None, None)
+            raise
+        self.held = held
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        """Keep what the adapter wants kept, and let go."""
+        try:
+            self.keep_memory()
+        finally:
+            assert self.held is not None
+            self.held.__exit__(*exc)
+
+    # ------------------------------------------------------------------ the channel's own state
+
+    def keep(self, state: ChannelState, *, durable: bool = True) -> None:
+        """Keep the state of the channel, if it is another one."""
+        if state != self.state or not self.state.since:
+            layout = self.runtime.layout
+            mirrors.save_channel(layout, self.name, self.account, state, durable=durable)
+            self.state = state
+
+    def keep_memory(self) -> None:
+        """Keep the adapter's memory. Not flushed: a lost one costs a refused request."""
+        self.keep(self.state._replace(memory=copy.deepcopy(self.memory)), durable=False)
+
+    def again(self) -> None:
+        """Forget why the channel was left alone, and what it refused."""
+        self.keep(self.state._replace(fault=None, fingerprint="", refused={}))
+
+    # ------------------------------------------------------------------ what is not asked again
+
+    def refused(self, what: str) -> Fault | None:
+        """Why this is not asked for now; None when it may be."""
+        fault = self.state.refused.get(what)
+        if fault is None or fault.fingerprint != self.channel.fingerprint:
+            return None
+        over = fault.verdict == Verdict.LATER and fault.retry_ms <= self.runtime.clock().now_ms
+        return None if over else fault
+
+    def note(self, what: str, outcome: Outcome) -> None:
+        """Keep the answer to this, if it was refused; else forget that it once was."""
+        kept = {key: fault for key, fault in self.state.refused.items() if key != what}
+        if holds(outcome):
+            fault = fault_of(outcome, self.runtime.clock().at)
+            kept[what] = fault._replace(fingerprint=self.channel.fingerprint)
+        self.keep(self.state._replace(refused=kept))
+
+    def sign(self, binding: Binding, message: str, sign: Sign) -> bool:
+        """Put a sign at a message; True unless it is worth another try.
+
+        Its loss is no loss, and says nothing of the channel but OFF.
+        """
+        what = f"sign {binding.generation}"
+        if not self.channel.capabilities.acknowledge:
+            return True
+        if self.blocked is not None or self.refused(what) is not None:
+            return False
+        outcome = self.channel.acknowledge(binding.conversation, message, sign)
+        self.keep_memory()
+        self.note(what, outcome)
+        if outcome.verdict is Verdict.OFF:
+            self.learn(outcome)
+        return outcome.verdict in (Verdict.DONE, Verdict.ABSENT)
+
+    def note_only(self, living: Collection[str]) -> None:
+        """Forget what was refused to those that are no more: of `open vs-…` the second word."""
+        left = {k: fault for k, fault in self.state.refused.items() if k.split()[-1] in living}
+        self.keep(self.state._replace(refused=left))
+
+    @property
+    def blocked(self) -> Fault | None:
+        """Why nothing is asked of the channel now; None when it may be."""
+        fault = self.state.fault
+        if fault is None:
+            return None
+        if fault.verdict == Verdict.OFF:
+            return fault if self.state.fingerprint == self.channel.fingerprint else None
+        return fault if fault.retry_ms > self.runtime.clock().now_ms else None
+
+    @property
+    def over(self) -> bool:
+        """Whether the time of this run is up."""
+        return self.runtime.clock().now_ms >= self.end_ms
+
+    def sum_up(self, problems: Sequence[Problem]) -> tuple[str, tuple[Problem, ...]]:
+        """Return how the channel is, and what is wrong: of the whole channel first."""
+        fault = self.blocked
+        if fault is None:
+            return "ok", tuple(problems)
+        return fault.verdict, (problem_of_fault(fault), *problems)
+
+    def learn(self, outcome: Outcome) -> Outcome:
+        """Note what an answer says of the whole channel; the answer."""
+        everywhere = outcome.verdict is Verdict.LATER and outcome.everywhere
+        if outcome.verdict is Verdict.OFF or everywhere:
+            fault = fault_of(outcome, self.runtime.clock().at)
+            self.keep(self.state._replace(fault=fault, fingerprint=self.channel.fingerprint))
+        elif outcome.verdict is Verdict.DONE and self.state.fault is not None:
+            self.keep(self.state._replace(fault=None, fingerprint=""))
+        return outcome

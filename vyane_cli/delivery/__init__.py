@@ -1,0 +1,1 @@
+"""One hook call: plan, claim, output, settlement; and reaching a session."""

@@ -1,0 +1,75 @@
+"""Attempts: a start that another process will carry out, recorded before it is tried.
+
+The tick module's record: the attempt is in the inbox, and counted by its gates, before a process
+is started or a key typed. What a kill after it leaves is an attempt that nothing came of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vyane_cli.delivery.drafts import LANES
+from vyane_cli.delivery.gating import Decision, Readings, Verdict, ask_fence, recent_starts
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.mail import inbox
+from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.mailbox import Entry, Mailbox, Op, takeover_of
+from vyane_cli.mail.message import Lane
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+    Choose = Callable[[list[Entry], Readings], tuple[Entry, Decision] | None]
+
+
+def record_start(
+    runtime: Runtime, worker: Worker, clock: Clock, way: str, choose: Choose
+) -> Decision | None:
+    """Record what `choose` decides for a worker's mail. Under its inbox locks; None: for nothing.
+
+    It is offered by lane, without what waits behind a takeover. A start is counted, so that the
+    gates see it; a refusal is recorded once.
+    """
+    layout = runtime.layout
+    paths = boxes_of(runtime, worker.id, worker.logical_session_id)
+    boxes = [inbox.Inbox(path, layout.root) for path in paths]
+    try:
+        own = boxes[0]
+        readings = Readings(own.head, Liveness.IDLE, clock.boot_ms, runtime.config.limits)
+        found = choose(_in_order([box.mailbox for box in boxes]), readings)
+        if found is None or found[0].rule == found[1].rule:
+            return None if found is None else found[1]
+        entry, decision = found
+        head = own.head
+        if decision.verdict is Verdict.START:
+            starts = (*recent_starts(head, clock.boot_ms), clock.boot_ms)
+            head = head._replace(starts_ms=starts)
+            if entry.message.lane is Lane.NORMAL:
+                head = head._replace(normal_ms=clock.boot_ms)
+        fields = {
+            "at": clock.at,
+            "boot_ms": clock.boot_ms,
+            "transport": way,
+            "verdict": str(decision.verdict),
+            "rule": decision.rule,
+            "readings": dict(decision.readings),
+        }
+        holder = next(box for box in boxes if entry.message.id in box.entries)
+        ids = [entry.message.id]
+        holder.change(Op.ATTEMPT, ids, fields, head if holder is own else holder.head)
+        if holder is not own:
+            own.change(Op.ATTEMPT, [], fields, head)
+        return decision
+    finally:
+        for box in boxes:
+            box.close()
+
+
+def _in_order(boxes: list[Mailbox]) -> list[Entry]:
+    takeover = takeover_of(boxes)
+    entries = [entry for box in boxes for entry in box.entries]
+    free = [entry for entry in entries if ask_fence(entry.message, takeover) is None]
+    return sorted(free, key=lambda entry: LANES.index(entry.message.lane))

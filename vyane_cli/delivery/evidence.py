@@ -1,0 +1,218 @@
+"""What a call proves about mail that was handed over before it: the second step of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vyane_cli.delivery.drafts import Draft
+from vyane_cli.delivery.gating import age_ms, is_late
+from vyane_cli.delivery.plan import Snapshot, origin_of
+from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.mail.mailbox import NO_START, Carried, Entry, Op, Stage
+from vyane_cli.mail.message import Kind, Lane, Status
+from vyane_cli.timeline import turns
+from vyane_cli.timeline.events import EventKind
+from vyane_cli.timeline.turns import Transition
+
+
+def settle_evidence(
+    draft: Draft, snapshot: Snapshot, call: HookCall, state: Transition, proves: bool
+) -> list[Entry]:
+    """What this call proves about mail that was handed over before it: the takeovers read."""
+    read: list[Entry] = []
+    clock = snapshot.clock
+    opened = state.head.open
+    running = opened.native if opened is not None and opened.session == call.session else ""
+    was = snapshot.timeline.open
+    turn = call.turn or (was.native if was is not None else "")
+    consumed: list[tuple[int, Entry]] = []
+    launched: list[tuple[int, Entry]] = []
+    expired: list[tuple[int, Entry]] = []
+    returned: dict[str, list[tuple[int, Entry]]] = {}
+    for item in draft.all():
+        number, entry = item
+        if entry.settled:
+            continue
+        if (
+            call.event is Event.PROMPT
+            and entry.message.id in call.named_ids
+            and (entry.handed or entry.message.id in snapshot.dead)
+        ):
+            _taken(draft, number, entry, call, clock)
+        elif entry.claim is not None:
+            if entry.message.id in snapshot.dead:
+                returned.setdefault("claim-void", []).append(item)
+        elif entry.handed:
+            if _not_taken(entry, snapshot, call):
+                unanswered = _is_unanswered(entry, snapshot, call)
+                if unanswered:
+                    _call_for_start(draft, snapshot, entry.message.id)
+                returned.setdefault(NO_START if unanswered else "not-taken", []).append(item)
+        elif entry.status is Status.DELIVERED:
+            verdict = _proof(entry, call, turn, running, proves, snapshot)
+            if verdict == "consumed":
+                consumed.append(item)
+                if entry.message.kind is Kind.TAKEOVER:
+                    read.append(entry)
+            elif verdict:
+                returned.setdefault(verdict, []).append(item)
+        elif entry.message.launched and call.session:
+            launched.append(item)
+        elif _expired(entry, clock):
+            expired.append(item)
+    draft.put(Op.CONSUMED, consumed, evidence=call.name)
+    draft.put(Op.CONSUMED, launched, evidence="launch", rule="launch")
+    draft.put(Op.EXPIRED, expired, reason="ttl")
+    draft.expired += [entry for _, entry in expired]
+    for reason, items in returned.items():
+        ids = {entry.message.id for _, entry in items}
+        head = draft.head
+        if head.handshake is not None and head.handshake.id in ids:
+            head = head._replace(handshake=None)
+        draft.put(Op.RETURNED, items, head, reason=reason)
+    return read
+
+
+def follow_takeovers(
+    draft: Draft, clock: Clock, call: HookCall, state: Transition, read: Iterable[Entry] = ()
+) -> Transition:
+    """TakeoverConsumed at the end of the carrying turn; until then the head remembers it."""
+    running = state.head.open
+    over: list[str] = []
+    carried = draft.head.takeover
+    for entry in read:
+        if running is not None and entry.turn in ("", running.native):
+            over += [carried.id] if carried is not None else []  # the later one has its turn
+            carried = Carried(entry.message.id, running.id)
+        else:
+            over.append(entry.message.id)
+    decided = {entry.message.decides for _, entry in draft.all()}
+    ended = carried is not None and (running is None or running.id != carried.turn)
+    if carried is not None and (ended or carried.id in decided):
+        over.append(carried.id)
+        carried = None
+    if carried != draft.head.takeover:
+        draft.put(Op.RELEASED, [], draft.head._replace(takeover=carried), reason="takeover")
+    for message_id in over:
+        payload = {"message_id": message_id}
+        state = turns.emit(
+            state, EventKind.TAKEOVER_CONSUMED, payload, clock, origin=origin_of(call)
+        )
+    return state
+
+
+def _taken(draft: Draft, number: int, entry: Entry, call: HookCall, clock: Clock) -> None:
+    """The prompt event names it: the host did take what the watch gave it."""
+    head = draft.head
+    if head.handshake is not None and head.handshake.id == entry.message.id:
+        head = head._replace(handshake=head.handshake._replace(stage=Stage.WAIT_DONE))
+    if entry.message.lane is Lane.NORMAL:
+        head = head._replace(normal_ms=clock.boot_ms)
+    draft.put(
+        Op.DELIVERED,
+        [(number, entry)],
+        head,
+        session=call.session,
+        turn=call.turn,
+        start=True,
+        rule=entry.rule,
+        transport="watch",
+        host=list(entry.host) if entry.host is not None else None,
+    )
+
+
+def _not_taken(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
+    if entry.session in snapshot.gone or entry.session != call.session:
+        return True
+    age = age_ms(entry.moved_ms, snapshot.clock.boot_ms)
+    over = age is None or age >= snapshot.limits.handed_grace_ms
+    if call.event is Event.SESSION_START:
+        return call.source != "compact" and _other_process(entry, call, snapshot.clock)
+    if call.event is Event.PROMPT:
+        return over and snapshot.timeline.open is None
+    return over and call.event in (Event.FILE_CHANGED, Event.IDLE) and _idle(snapshot)
+
+
+def _is_unanswered(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
+    """Whether this session has let every start with it pass for too long."""
+    if call.event not in (Event.FILE_CHANGED, Event.IDLE) or entry.offered_ms is None:
+        return False  # the session is over, or a prompt takes it along
+    there = entry.session == call.session and entry.session not in snapshot.gone
+    return there and is_late(entry.offered_ms, snapshot.clock.boot_ms, snapshot.limits)
+
+
+def _call_for_start(draft: Draft, snapshot: Snapshot, message_id: str) -> None:
+    draft.need_user.append(
+        f"{snapshot.name} did not start the turn that message {message_id} should have begun"
+    )
+
+
+def _proof(
+    entry: Entry, call: HookCall, turn: str, running: str, proves: bool, snapshot: Snapshot
+) -> str:
+    """`consumed`, why it is pending again, or nothing yet."""
+    if entry.session != call.session:
+        return "session-ended" if entry.session else ""
+    by_tool = entry.message.lane is Lane.CONTROL and call.event is Event.TOOL
+    if proves and not by_tool and entry.turn in ("", turn):
+        return "consumed"
+    if call.event is Event.SESSION_END:
+        return "session-ended"
+    if call.event is Event.SESSION_START:
+        ended = call.source != "compact" and _other_process(entry, call, snapshot.clock)
+        return "session-ended" if ended else ""
+    if call.event is Event.CALL:
+        return "consumed"
+    if not entry.turn or entry.turn == running:
+        return "session-ended" if snapshot.carrier_gone else ""
+    # the carrying turn is over and no event of it came: a text that began the turn by a watch
+    # stays in the conversation after Esc (measured), anything else given at a prompt does not
+    goes_on = call.event in (Event.PROMPT, Event.TOOL, Event.BATCH, Event.STOP)
+    if entry.started and goes_on and entry.rule.startswith(("watch/", "rewake/")):
+        return "consumed"
+    return "turn-ended"
+
+
+def _other_process(entry: Entry, call: HookCall, clock: Clock) -> bool:
+    """Whether it was given to an earlier process of this session; by age where none is known."""
+    if entry.host is not None and call.process is not None:
+        return entry.host != (call.process.pid, call.process.start)
+    age = age_ms(entry.moved_ms, clock.boot_ms)
+    return not call.rewake and (age is None or age > turns.REPEAT_MS)
+
+
+def _expired(entry: Entry, clock: Clock) -> bool:
+    """Over on the wall clock and, in the same boot, over on the boot clock too."""
+    ttl_ms = entry.message.ttl_seconds * 1000
+    over = clock.now_ms - entry.message.ts * 1000 >= ttl_ms
+    if entry.boot and entry.boot == clock.boot and entry.boot_ms:
+        return clock.boot_ms - entry.boot_ms >= ttl_ms
+    return over
+
+
+def keep_handshake(draft: Draft, snapshot: Snapshot, call: HookCall, state: Transition) -> None:
+    """Close the handshake with any terminal of its turn; release one that never started."""
+    handshake = draft.head.handshake
+    if handshake is None:
+        return
+    finished = any(event.kind is EventKind.TURN_FINISHED for event in state.events)
+    before = snapshot.boxes[0].head.handshake  # this call's prompt event may just have begun it
+    began = before is not None and before.stage is Stage.WAIT_DONE
+    done = handshake.stage is Stage.WAIT_DONE and ((finished and began) or state.head.open is None)
+    lost = handshake.session in snapshot.gone or (
+        handshake.session != call.session and call.event is Event.SESSION_START
+    )
+    late = handshake.stage is Stage.WAIT_START and is_late(
+        handshake.boot_ms, snapshot.clock.boot_ms, snapshot.limits
+    )
+    if not (done or lost or late):
+        return
+    if late and not (done or lost):
+        _call_for_start(draft, snapshot, handshake.id)
+    reason = "turn-finished" if done else "session-gone" if lost else NO_START
+    draft.put(Op.RELEASED, [], draft.head._replace(handshake=None), reason=reason)
+
+
+def _idle(snapshot: Snapshot) -> bool:
+    return snapshot.timeline.open is None or snapshot.host_idle

@@ -1,0 +1,243 @@
+"""Why a message is, or is not, handed over at a moment: the delivery table and the gates.
+
+No gate ever consumes a message: a refused one stays pending and is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vyane_cli.kernel.config import Limits
+from vyane_cli.kernel.values import NamedTuple, StrEnum
+from vyane_cli.mail.mailbox import Head
+from vyane_cli.mail.message import Kind, Lane, Message, Position
+from vyane_cli.sessions.liveness_rules import Liveness
+
+
+class Telling(NamedTuple):
+    """What the gates look at beside the target."""
+
+    digest: str
+    told_digest: str = ""
+    """Of the notice that the target was told last."""
+    told_ms: int | None = None
+    """Boot clock of it; None: never, or in another boot."""
+    waiting: str = ""
+    """Id of a notice that the target has not read yet."""
+    stall_ms: int | None = None
+    """For how long nothing moved; None: the notice is of something that did."""
+    stall_after_ms: int = 900_000
+
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+class Moment(StrEnum):
+    """When a host asks."""
+
+    SESSION_START = "session-start"  # a person sits there: control and direct mail begin a turn
+    UNATTENDED_START = "unattended-start"  # a prompt follows by itself
+    REWAKE = "rewake"  # the second handler of SessionStart
+    PROMPT = "prompt"
+    TOOL = "tool"
+    BATCH = "batch"
+    STOP = "stop"
+    WATCH = "watch"
+    CALL = "call"  # a host without hooks asks
+
+
+class Verdict(StrEnum):
+    """What happens to a message at a moment."""
+
+    DELIVER = "deliver"  # inside a turn that runs anyway
+    START = "start"  # it makes a turn happen, if its gates let it
+    RIDE = "ride"  # it goes along when something else makes a turn happen
+    HOLD = "hold"
+
+
+# fmt: off
+MATRIX: Mapping[Moment, Mapping[Lane, Verdict]] = {
+    Moment.SESSION_START:    {Lane.CONTROL: Verdict.HOLD, Lane.DIRECT: Verdict.HOLD,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.UNATTENDED_START: {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.REWAKE:           {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
+                              Lane.NORMAL: Verdict.HOLD, Lane.QUIET: Verdict.HOLD},
+    Moment.PROMPT:           {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.TOOL:             {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.HOLD,
+                              Lane.NORMAL: Verdict.HOLD, Lane.QUIET: Verdict.HOLD},
+    Moment.BATCH:            {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+    Moment.STOP:             {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
+                              Lane.NORMAL: Verdict.START, Lane.QUIET: Verdict.RIDE},
+    Moment.WATCH:            {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
+                              Lane.NORMAL: Verdict.START, Lane.QUIET: Verdict.HOLD},
+    Moment.CALL:             {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
+                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+}
+# fmt: on
+
+
+class Gate(StrEnum):
+    """A check before a start, by the name that timeline, docs and `why` use."""
+
+    SINGLE_ITEM = "single-item"
+    TARGET_BUSY = "target-busy"
+    TOO_SOON = "too-soon"
+    RATE_GUARD = "rate-guard"
+    SAME_ITEM = "same-item"  # of notices
+    TRUE_STALL = "true-stall"  # of notices
+
+
+# fmt: off
+GATES: Mapping[Lane, tuple[Gate, ...]] = {
+    Lane.CONTROL: (),
+    Lane.DIRECT:  (Gate.RATE_GUARD, Gate.SINGLE_ITEM, Gate.TARGET_BUSY),
+    Lane.NORMAL:  (Gate.RATE_GUARD, Gate.SINGLE_ITEM, Gate.TARGET_BUSY, Gate.TOO_SOON),
+    Lane.QUIET:   (),  # never starts
+}
+# fmt: on
+
+NOTICE_GATES: Mapping[Gate, str] = {
+    Gate.RATE_GUARD: "vyane started fewer turns in this session within the hour than the settings "
+    "allow",
+    Gate.SINGLE_ITEM: "the one before it was read, and the turn that it started is over",
+    Gate.TARGET_BUSY: "no turn is open in the main worker's session",
+    Gate.SAME_ITEM: "it says something else than the one before it",
+    Gate.TOO_SOON: "the last notice, and the last turn that normal mail started, are 300 s ago",
+    Gate.TRUE_STALL: "it is of a change; or of a stall, and for 15 minutes no task changed, no "
+    "turn ended well, and nobody works",
+}
+"""What vyane's own notices to a main worker pass before one becomes a message, in this order;
+when each gate is open, for people.
+"""
+
+
+class Readings(NamedTuple):
+    """What the gates look at: one target, at one instant of the boot clock."""
+
+    head: Head
+    liveness: Liveness
+    boot_ms: int
+    limits: Limits = Limits()
+    notice: Telling | None = None
+    """Beside the target, when vyane itself has something to tell it."""
+
+
+class Decision(NamedTuple):
+    """What happens to one message, and the row or gate that says so."""
+
+    verdict: Verdict
+    rule: str
+    again_ms: int | None = None
+    """In how many milliseconds it is worth asking again; None: at the next event."""
+    readings: Mapping[str, object] = {}
+
+
+def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -> Decision:
+    """Decide for one message at one moment. Total: every input has a row."""
+    waking = moment in (Moment.WATCH, Moment.REWAKE)
+    if lane is Lane.CONTROL and waking and readings.liveness is Liveness.BUSY:
+        # the running turn's next tool call interrupts it: a wake would come as text beside it
+        return Decision(Verdict.HOLD, "control-of-a-busy-session")
+    verdict = MATRIX[moment][lane]
+    rule = f"{moment}/{lane}"
+    if moment in (Moment.TOOL, Moment.BATCH) and position is Position.BEFORE_NEXT_TURN:
+        return Decision(Verdict.HOLD, f"{moment}/before-next-turn")
+    if verdict is not Verdict.START:
+        return Decision(verdict, rule)
+    for gate in GATES[lane]:
+        refusal = ask(gate, readings, at_stop=moment is Moment.STOP)
+        if refusal is not None:
+            return refusal
+    return Decision(Verdict.START, rule, None, _seen(readings))
+
+
+FENCED = (Kind.TASK_DISPATCH, Kind.CONTEXT_INJECT)
+"""Kinds that ask for work: what was asked before a takeover waits until it is over."""
+
+
+def ask_fence(message: Message, takeover: str) -> Decision | None:
+    """The refusal of older work while a takeover (its id, else empty) is not over."""
+    if message.kind in FENCED and message.id < takeover:  # ids sort by time
+        return Decision(Verdict.HOLD, "takeover-fence", None, {"takeover": takeover})
+    return None
+
+
+def decide_notice(readings: Readings) -> Decision:
+    """Whether a notice may become a message of its target now. A refused one stays where it is."""
+    for gate in NOTICE_GATES:
+        refusal = ask(gate, readings)
+        if refusal is not None:
+            return refusal
+    return Decision(Verdict.START, "notice", None, _seen(readings))
+
+
+def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | None:
+    """None when the gate is open, else the refusal with the reading behind it."""
+    head, limits, now = readings.head, readings.limits, readings.boot_ms
+    notice = readings.notice
+    match gate:
+        case Gate.SINGLE_ITEM if notice is not None and notice.waiting:
+            return Decision(Verdict.HOLD, gate, None, {"unread_notice": notice.waiting})
+        case Gate.SINGLE_ITEM if head.handshake is not None:
+            seen: dict[str, object] = {
+                "open_start": head.handshake.id,
+                "stage": str(head.handshake.stage),
+            }
+            waited = age_ms(head.handshake.boot_ms, now)
+            left = max(limits.start_wait_ms - (waited or 0), 0)
+            return Decision(Verdict.HOLD, gate, left, {**seen, "for_s": _seconds(waited)})
+        case Gate.TARGET_BUSY if not at_stop and readings.liveness is not Liveness.IDLE:
+            return Decision(Verdict.HOLD, gate, None, {"liveness": str(readings.liveness)})
+        case Gate.SAME_ITEM if notice is not None and notice.digest == notice.told_digest:
+            return Decision(Verdict.HOLD, gate, None, {"digest": notice.digest})
+        case Gate.TRUE_STALL if notice is not None and notice.stall_ms is not None:
+            if notice.stall_ms < notice.stall_after_ms:
+                seen = {"stalled_for_s": _seconds(notice.stall_ms)}
+                return Decision(Verdict.HOLD, gate, notice.stall_after_ms - notice.stall_ms, seen)
+        case Gate.TOO_SOON:
+            starts = (head.normal_ms, notice.told_ms if notice is not None else None)
+            ages = [age_ms(ms, now) for ms in starts if ms is not None]
+            age = min((age for age in ages if age is not None), default=None)
+            if age is not None and age < limits.too_soon_ms:
+                seen = {"last_start_s_ago": _seconds(age), "minimum_s": limits.too_soon_ms // 1000}
+                return Decision(Verdict.HOLD, gate, limits.too_soon_ms - age, seen)
+        case Gate.RATE_GUARD:
+            recent = recent_starts(head, now)
+            if len(recent) >= limits.starts_per_hour:
+                seen = {"starts_last_hour": len(recent), "limit": limits.starts_per_hour}
+                age = age_ms(min(recent, default=now), now) or 0
+                return Decision(Verdict.HOLD, gate, HOUR_MS - age, seen)
+        case _:
+            pass
+    return None
+
+
+def age_ms(then_ms: int, now_ms: int) -> int | None:
+    """Age on the boot clock; None (over) when negative: the machine was started anew since."""
+    return now_ms - then_ms if now_ms >= then_ms else None
+
+
+def is_late(then_ms: int, now_ms: int, limits: Limits) -> bool:
+    """Whether a turn that was to begin then has had its time: a person is to be called."""
+    waited = age_ms(then_ms, now_ms)
+    return waited is None or waited >= limits.start_wait_ms
+
+
+def recent_starts(head: Head, now_ms: int) -> tuple[int, ...]:
+    """The starts of the last hour, by the boot clock."""
+    return tuple(ms for ms in head.starts_ms if 0 <= now_ms - ms < HOUR_MS)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else round(milliseconds / 1000, 1)
+
+
+def _seen(readings: Readings) -> dict[str, object]:
+    seen: dict[str, object] = {"liveness": str(readings.liveness)}
+    if readings.head.normal_ms is not None:
+        seen["last_start_s_ago"] = _seconds(age_ms(readings.head.normal_ms, readings.boot_ms))
+    return seen

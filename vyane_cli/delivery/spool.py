@@ -1,0 +1,61 @@
+"""Hook calls that missed the lock: kept one a file, committed in order by the session's next call.
+
+`timelines/{vs}/spool/{boot ms}-{pid}.json`. Not a second log: nothing reads it but the drain. A
+crash between the commit and the removal replays a call; its turn id is known by then, so nothing
+happens twice.
+"""
+
+from __future__ import annotations
+
+import os
+
+from vyane_cli.hosts.port import Event, HookCall, ToolCall, Trigger
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.process import parse_process
+from vyane_cli.kernel.values import NamedTuple
+from vyane_cli.storage import codec, files
+from vyane_cli.storage.layout import Layout
+
+
+class Spooled(NamedTuple):
+    """One kept call and its file."""
+
+    path: str
+    call: HookCall
+
+
+def keep(layout: Layout, session: str, call: HookCall, clock: Clock) -> None:
+    """Keep a call, without locks."""
+    folder = layout.spool(session)
+    files.make_directories(folder)
+    name = f"{clock.boot_ms:015}-{os.getpid()}.json"
+    process = call.process._asdict() if call.process else None
+    data = {**call._asdict(), "process": process, "tools": [list(tool) for tool in call.tools]}
+    data.pop("result")  # its digest stays; the text is not ours to keep
+    files.replace(os.path.join(folder, name), codec.encode_line(data))
+
+
+def waiting(layout: Layout, session: str) -> list[Spooled]:
+    """The kept calls, oldest first. One that cannot be read is passed over, and stays."""
+    folder = layout.spool(session)
+    found = []
+    for name in files.json_names(folder):
+        path = os.path.join(folder, name + ".json")
+        try:
+            with open(path, "rb") as file:
+                data = codec.decode_line(file.read().rstrip(b"\n"))
+            known = {key: data[key] for key in HookCall._fields if key in data}
+            known["event"] = Event(known["event"])
+            known["trigger"] = Trigger(known["trigger"])
+            known["process"] = parse_process(known.get("process"))
+            known["tools"] = tuple(ToolCall(*tool) for tool in known.get("tools") or ())
+            known["named_ids"] = tuple(known.get("named_ids") or ())
+            found.append(Spooled(path, HookCall(**known)))
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+    return found
+
+
+def done(spooled: Spooled) -> None:
+    """The call is committed."""
+    files.remove(spooled.path)

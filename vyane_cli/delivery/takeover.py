@@ -1,0 +1,214 @@
+"""Takeover: the person breaks into a session. One order, one message, an honest answer.
+
+Commit point: the message in the inbox; `TakeoverInitiated` is in the timeline before it (see
+`send.store`). What is pending is read from the inbox and is not kept a second time in the registry:
+a tick does not rewrite that.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vyane_cli.delivery.ring import nudge
+from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
+from vyane_cli.mail import inbox
+from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.lookup import find_message
+from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.message import Kind, Status
+from vyane_cli.mail.once import Sent
+from vyane_cli.mail.send import Draft, send
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.facts import diagnose
+from vyane_cli.sessions.identity import claim_kind, require_person, whoami
+from vyane_cli.sessions.liveness import look
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.tmux import read_screen, refused, type_escape
+from vyane_cli.sessions.worker import Worker, find_worker
+from vyane_cli.storage.watch import Changes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+    from vyane_cli.sessions.session import HostSession
+    from vyane_cli.sessions.speaker import Speaker
+
+INTERRUPTS = ("hook", "tmux", "none")
+TIMEOUT_MAX_S = 3600.0
+TYPED_MAX = 4_000
+"""Characters of half-typed text that are kept: a screen shows no more."""
+ESCAPED_S = 3.0
+"""A client that got Escape says idle within a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeoverReport:
+    """A takeover as programs see it; the fields are those of `Taken`."""
+
+    message_id: str
+    status: str
+    interrupt: str
+    worker_id: str
+    typed: str | None
+
+
+class Taken(NamedTuple):
+    """What came of a takeover."""
+
+    sent: Sent
+    worker: Worker
+    status: str
+    """`delivered`: the host has it. `pending`: it is stored, and waits."""
+    interrupt: str
+    """requested_by_hook, timed_out (asked, no tool call came in time), escape_sent, not_needed
+    (nothing ran), or none (not asked for)."""
+    typed: str = ""
+    """What stood half-typed in its input box when Escape was sent. The timeline has it too."""
+
+    @property
+    def report(self) -> TakeoverReport:
+        """The same for programs."""
+        return TakeoverReport(
+            message_id=self.sent.message.id,
+            status=self.status,
+            interrupt=self.interrupt,
+            worker_id=self.worker.id,
+            typed=self.typed or None,
+        )
+
+
+def take_over(
+    runtime: Runtime,
+    who: str,
+    instruction: str,
+    *,
+    interrupt: str = "hook",
+    timeout_s: float = 5.0,
+    from_kind: str | None = None,
+    speaker: Speaker | None = None,
+    key: str | None = None,
+) -> Taken:
+    """Store the order, interrupt, and wait until the host has it or the time is up.
+
+    RefusedError for an agent, and for tmux without proof of the pane: then nothing is stored and
+    nothing typed.
+    """
+    if interrupt not in INTERRUPTS:
+        raise InvalidInputError("interrupt", interrupt, "one of " + ", ".join(INTERRUPTS))
+    if not 0 <= timeout_s <= TIMEOUT_MAX_S:
+        raise InvalidInputError("timeout", timeout_s, "between 0 and an hour")
+    if not instruction.strip():
+        raise InvalidInputError(
+            "instruction", instruction, "given: what shall it do?", missing=True
+        )
+    speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
+    require_person(runtime, speaker, "take over a session")
+    worker = find_worker(who, registry.Registry(runtime.layout).listing())
+    if worker.final:
+        raise ConflictError(f"{worker.name} has ended ({worker.status})")
+    seen = look(runtime, worker)
+    busy = seen.liveness is Liveness.BUSY
+    types = interrupt == "tmux" and busy
+    typed = _save_input(runtime, seen.session) if types else ""
+    payload = {"instruction": instruction, "interrupt_first": interrupt != "none"}
+    sent = send(
+        runtime, Draft(worker.id, kind=Kind.TAKEOVER, payload=payload, idempotency_key=key), speaker
+    )
+    until = time.monotonic() + timeout_s
+    how = "none" if interrupt == "none" else "requested_by_hook" if busy else "not_needed"
+    if types and not _delivered(_find(runtime, worker, sent.message.id)):
+        how = _type_escape(seen.session)
+        if how == "escape_sent" and seen.session is not None and seen.turn is not None:
+            _await_idle(runtime, seen.session, seen.turn.at)
+        nudge(runtime, worker.id, runtime.clock())
+    arrives = seen.liveness in (Liveness.BUSY, Liveness.IDLE)
+    done = arrives and _await(runtime, worker, sent.message.id, until)
+    if how == "requested_by_hook" and not done and timeout_s:
+        how = "timed_out"
+    return Taken(sent, worker, "delivered" if done else "pending", how, typed)
+
+
+def _type_escape(session: HostSession | None) -> str:
+    """Type it. A pane that is not proven any more is no failure: the order is stored by now."""
+    try:
+        type_escape(session)
+    except RefusedError:
+        return "requested_by_hook"
+    return "escape_sent"
+
+
+def _save_input(runtime: Runtime, session: HostSession | None) -> str:
+    """Keep what the person has half typed: the Escape that follows may clear it.
+
+    RefusedError without proof of the pane; any error before the order is stored.
+    """
+    screen = read_screen(session)
+    host = runtime.host(session.host) if session is not None else None
+    if session is None or session.process is None or host is None:
+        return ""
+    if host.shows_another(session.config_dir, session.process.pid):
+        raise refused("its terminal shows another session")
+    typed = host.input_text(screen) or ""
+    if typed:
+        diagnose(runtime, session, "input_saved", typed[:TYPED_MAX])
+    return typed[:TYPED_MAX]
+
+
+def resolve(
+    runtime: Runtime,
+    who: str,
+    message_id: str,
+    decision: str,
+    *,
+    from_kind: str | None = None,
+    speaker: Speaker | None = None,
+) -> Sent:
+    """Feed the person's decision back: work that waited behind the takeover goes on."""
+    if not decision.strip():
+        raise InvalidInputError("decision", decision, "a text: what was decided?")
+    speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
+    require_person(runtime, speaker, "decide a takeover")
+    worker = find_worker(who, registry.Registry(runtime.layout).listing())
+    order = find_message(runtime, message_id).message
+    mine = order.to_id in (worker.id, worker.logical_session_id)
+    if order.kind is not Kind.TAKEOVER or not mine:
+        raise RefusedError(
+            f"{order.id} is no takeover of {worker.name}", hint="`vyane inbox` lists its messages"
+        )
+    payload = {"text": decision, "takeover": order.id}
+    return send(runtime, Draft(worker.id, payload=payload, reply_to=order.id), speaker)
+
+
+def _await(runtime: Runtime, worker: Worker, message_id: str, until: float) -> bool:
+    """Wait for the receipt, told of changes by the kernel; whether the host has the message."""
+    with Changes(runtime.layout.inbox(worker.id)) as changes:
+        while not _delivered(_find(runtime, worker, message_id)):
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                return False
+            changes.wait(min(left_s, 1.0))
+    return True
+
+
+def _find(runtime: Runtime, worker: Worker, message_id: str) -> Entry | None:
+    for path in boxes_of(runtime, worker.id, worker.logical_session_id):
+        entry = inbox.read(path).mailbox.find(message_id)
+        if entry is not None:
+            return entry
+    return None
+
+
+def _delivered(entry: Entry | None) -> bool:
+    """One that is no more among the unsettled was read in the meantime."""
+    return entry is None or entry.status in (Status.DELIVERED, Status.CONSUMED)
+
+
+def _await_idle(runtime: Runtime, session: HostSession, since_s: float) -> None:
+    """Until the host's own record says that Escape has ended the turn."""
+    host, end = runtime.host(session.host), time.monotonic() + ESCAPED_S
+    while host is not None and session.process is not None and time.monotonic() < end:
+        if host.says_idle(session.config_dir, session.process.pid, session.id, since_s):
+            return
+        time.sleep(0.1)

@@ -1,0 +1,183 @@
+"""Topology: the workers as a tree, with what each does and its last progress. No change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vyane_cli.children.cancel_rules import children_of
+from vyane_cli.conversations import bindings as bindings_file
+from vyane_cli.conversations import state as mirrors
+from vyane_cli.conversations.binding import place_of
+from vyane_cli.errors import CorruptStateError, NotFoundError
+from vyane_cli.kernel.values import OMIT, InJson
+from vyane_cli.mail import inbox
+from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.lookup import ShownMessage
+from vyane_cli.mail.mailbox import Entry
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.identity import own_worker
+from vyane_cli.sessions.liveness import WorkerReport, describe_worker
+from vyane_cli.sessions.session import LogicalSession, parse_logical_session, render_logical_session
+from vyane_cli.sessions.worker import Worker, find_worker
+from vyane_cli.storage import document, files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNode:
+    """A worker with all that is below it."""
+
+    shown: WorkerReport = field(metadata={InJson: InJson(spread=True)})
+    children: tuple[TreeNode, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """The conversations in which a session and its children are shown, from the bindings."""
+
+    primary_channel_id: str
+    primary_thread_id: str
+    forum_channel_id: str | None
+    child_thread_ids: Mapping[str, str]
+    """The conversation of a child, by the child's worker id."""
+    summary_message_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrouted:
+    """The session is shown nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Workers as trees, and the logical session that they belong to."""
+
+    logical: LogicalSession | None = field(metadata={InJson: InJson(form=render_logical_session)})
+    """None: all trees are shown."""
+    workers: tuple[TreeNode, ...]
+    children: tuple[LogicalSession, ...] = field(
+        metadata={InJson: InJson(form=render_logical_session)}
+    )
+    """The logical sessions that were spawned from it."""
+    discord_routing: Routing | Unrouted
+    messages: tuple[ShownMessage, ...] | None = field(default=None, metadata=OMIT)
+    """What waits or was last settled in the inboxes of these workers; None: not asked for."""
+
+
+def topology(runtime: Runtime, who: str = "", *, messages: bool = False) -> Topology:
+    """The tree below a worker or a logical session; else below one's own; else all trees."""
+    book = registry.Registry(runtime.layout)
+    roots, logical_id = _roots(runtime, book, who)
+    below = children_of(book.listing())
+    shown = tuple(_tree(runtime, worker, book.workers, below) for worker in roots)
+    logical = registry.load_logical_session(runtime.layout, logical_id) if logical_id else None
+    return Topology(
+        logical=logical,
+        workers=shown,
+        children=tuple(
+            one
+            for one in _logical_sessions(runtime)
+            if one.parent_logical_id == (logical_id or None)
+        ),
+        discord_routing=routing_of(runtime, logical, roots) if logical else Unrouted(),
+        messages=_messages(runtime, shown) if messages else None,
+    )
+
+
+def _roots(runtime: Runtime, book: registry.Registry, who: str) -> tuple[list[Worker], str]:
+    """The workers at the top, and the logical session that is meant; empty for all trees."""
+    if who.startswith("vs-"):
+        if registry.load_logical_session(runtime.layout, who) is None:
+            raise NotFoundError("logical session", who)
+        inside = [worker for worker in book.listing() if worker.logical_session_id == who]
+        ids = {worker.id for worker in inside}
+        return [worker for worker in inside if worker.parent_worker_id not in ids], who
+    worker = find_worker(who, book.listing()) if who else own_worker(runtime, book)
+    if worker is not None:
+        return [worker], worker.logical_session_id
+    tops = [one for one in book.listing() if one.parent_worker_id not in book.workers]
+    with_children = {link for one in book.listing() if (link := one.parent_worker_id)}
+    return [one for one in tops if not one.final or one.id in with_children], ""
+
+
+def _tree(
+    runtime: Runtime,
+    top: Worker,
+    workers: Mapping[str, Worker],
+    below: Mapping[str, list[str]],
+) -> TreeNode:
+    """A worker with all that is below it. A cycle is walked once."""
+    links: dict[str, list[str]] = {top.id: []}
+    queue = [top]
+    for worker in queue:
+        for link in dict.fromkeys((*worker.children_worker_ids, *below.get(worker.id, ()))):
+            if link in workers and link not in links:
+                links[link] = []
+                links[worker.id].append(link)
+                queue.append(workers[link])
+    made: dict[str, TreeNode] = {}
+    for worker in reversed(queue):  # children first
+        children = tuple(made.pop(link) for link in links[worker.id])
+        made[worker.id] = TreeNode(shown=describe_worker(runtime, worker), children=children)
+    return made[top.id]
+
+
+def routing_of(
+    runtime: Runtime, logical: LogicalSession, roots: list[Worker]
+) -> Routing | Unrouted:
+    """Where a session is shown, derived from the bindings."""
+    bindings = bindings_file.load(runtime.layout).values()
+    own = place_of(bindings, logical.id)
+    if own is None:
+        return Unrouted()
+    state = mirrors.load_thread(runtime.layout, own)
+    overview = state.slots.get("overview") if state is not None else None
+    ids = {worker.id for worker in roots}
+    children = {
+        worker.logical_session_id: worker.id
+        for worker in registry.Registry(runtime.layout).listing()
+        if worker.parent_worker_id in ids
+    }
+    return Routing(
+        primary_channel_id=own.conversation.channel,
+        primary_thread_id=own.conversation.id,
+        forum_channel_id=own.conversation.parent or None,
+        child_thread_ids={
+            children[one.target_session]: one.conversation.id
+            for one in bindings
+            if one.target_session in children
+            and one.ended_at is None
+            and one.conversation.account_key == own.conversation.account_key
+        },
+        summary_message_id=overview.message if overview is not None else None,
+    )
+
+
+def _logical_sessions(runtime: Runtime) -> list[LogicalSession]:
+    found = []
+    folder = runtime.layout("logical-sessions")
+    for name in files.json_names(folder):
+        try:
+            data = document.load(os.path.join(folder, name + ".json"))
+            found.append(parse_logical_session(data or {}))
+        except (CorruptStateError, KeyError, TypeError, ValueError):
+            continue  # `doctor` names it
+    return found
+
+
+def _messages(runtime: Runtime, trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
+    """What waits or was last settled in the inboxes of these workers, by time."""
+    entries: list[Entry] = []
+    queue = list(trees)
+    for node in queue:
+        queue += node.children
+        worker = node.shown.worker
+        for path in boxes_of(runtime, worker.id, worker.logical_session_id):
+            entries += inbox.read(path).mailbox.entries
+    entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
+    return tuple(ShownMessage(entry=entry) for entry in entries)

@@ -1,0 +1,151 @@
+"""Checks of the machine: who holds a lock, whether the clocks can be trusted."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from vyane_cli.health.subject import Finding, Subject, some
+from vyane_cli.mail.mailbox import brought
+from vyane_cli.storage import files, journal, processes
+
+PATIENCE_S = 1.0
+"""A lock that the same process holds for so long is worth a word."""
+AHEAD_S = 60.0
+
+
+class Holder(NamedTuple):
+    """A process that holds a lock file."""
+
+    lock: str
+    pid: int
+    name: str = ""
+    state: str = ""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it cannot let go by itself."""
+        return self.state in ("stopped", "tracing-stop", "zombie", "gone")
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"{self.lock} is held by process {self.pid} ({self.name or '?'}, {self.state})"
+
+
+def locks(subject: Subject) -> Finding:
+    """No process sits on a lock."""
+    end = time.monotonic() + PATIENCE_S
+    found = holders(subject.layout.locks)
+    stuck = [one for one in found if one.stuck]
+    while found and not stuck and time.monotonic() < end:
+        time.sleep(0.05)
+        now = {(one.lock, one.pid) for one in holders(subject.layout.locks)}
+        found = [one for one in found if (one.lock, one.pid) in now]
+    if not found:
+        return Finding(True, "none is held for long")
+    one = (stuck or found)[0]
+    fix = f"look at process {one.pid}: it has held the lock for over {PATIENCE_S:.0f} s"
+    if one.state in ("stopped", "tracing-stop"):
+        fix = f"let it go on: `kill -CONT {one.pid}`"
+    elif one.state in ("zombie", "gone"):
+        fix = f"a child of process {one.pid} keeps the lock: end it"
+    return Finding(False, some([str(each) for each in stuck or found]), fix)
+
+
+def holders(folder: str) -> list[Holder]:
+    """Who holds which lock, by the kernel's own list; no lock is touched."""
+    inodes = {}
+    for name in files.listdir(folder):
+        try:
+            inodes[os.stat(os.path.join(folder, name)).st_ino] = name
+        except OSError:
+            continue
+    try:
+        with open("/proc/locks") as file:
+            rows = [line.split() for line in file]
+    except OSError:
+        return _probe(folder)
+    found = set()
+    for row in rows:
+        if len(row) >= 6 and row[1] == "FLOCK" and row[4].lstrip("-").isdigit():
+            inode = row[5].rpartition(":")[2]
+            if inode.isdigit() and int(inode) in inodes:
+                found.add((inodes[int(inode)], int(row[4])))
+    return [_describe(lock, pid) for lock, pid in sorted(found)]
+
+
+def _describe(lock: str, pid: int) -> Holder:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return Holder(lock, pid, process.name(), str(process.status()))
+    except psutil.NoSuchProcess:
+        return Holder(lock, pid, "", "gone")
+    except psutil.Error:
+        return Holder(lock, pid, "", "running")
+
+
+def _probe(folder: str) -> list[Holder]:
+    """Where the kernel has no list (macOS): what cannot be had at once is held by somebody."""
+    try:
+        import fcntl
+    except ImportError:
+        return []
+    found = []
+    for name in files.listdir(folder):
+        try:
+            fd = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            found.append(Holder(name, 0, "", "running"))
+        finally:
+            os.close(fd)
+    return found
+
+
+def clock(subject: Subject) -> Finding:
+    """The wall clock is not behind what was written, and this boot can be told from others."""
+    now = subject.clock
+    if not now.boot:
+        return Finding(
+            False,
+            "the system does not say which boot this is: whether a process died cannot be proven",
+            "make /proc/sys/kernel/random/boot_id readable",
+        )
+    newest, where = 0.0, ""
+    for path, at in _records(subject):
+        if at > newest:
+            newest, where = at, os.path.relpath(path, subject.layout.root)
+    if newest > now.at + AHEAD_S:
+        return Finding(
+            False,
+            f"the wall clock is {newest - now.at:.0f} s behind the newest record ({where})",
+            "set the clock, such as with `timedatectl set-ntp true`",
+        )
+    return Finding(True, f"boot {processes.boot_id()[:8]}, clock ahead of every record")
+
+
+def _records(subject: Subject) -> list[tuple[str, float]]:
+    """The time in the last line of each inbox and timeline."""
+    layout = subject.layout
+    paths = [
+        layout("messages", "inbox", name)
+        for name in files.listdir(layout("messages", "inbox"))
+        if name.endswith(".jsonl")
+    ]
+    paths += [
+        layout("timelines", name, "events.jsonl") for name in files.listdir(layout("timelines"))
+    ]
+    found = []
+    for path in paths:
+        line = journal.read_last(path)
+        record = line.record if line is not None and line.record is not None else {}
+        at = record.get("at") or brought(record).get("ts")
+        if isinstance(at, (int, float)):
+            found.append((path, float(at)))
+    return found

@@ -1,0 +1,97 @@
+"""The subject of an examination: the state as it is found, read once for all checks."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import NamedTuple
+
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.home import Runtime
+from vyane_cli.kernel.config import Config
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.liveness import Look, look
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import Worker
+from vyane_cli.setup.hooks import HostSettings, Status, status
+from vyane_cli.storage import processes
+
+LIVE = (Liveness.BUSY, Liveness.IDLE)
+
+
+class Finding(NamedTuple):
+    """What one check found, and the next step if something is wrong."""
+
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+class Seen(NamedTuple):
+    """One worker with what its session's files say."""
+
+    worker: Worker
+    look: Look
+
+    @property
+    def live(self) -> bool:
+        """Whether its session runs."""
+        return self.look.liveness in LIVE
+
+    @property
+    def died(self) -> bool:
+        """Whether its process is gone and it never said good-bye."""
+        session = self.look.session
+        return (
+            session is not None
+            and not session.ended
+            and processes.is_present(session.process) is False
+        )
+
+
+class Subject:
+    """The state root and what several checks ask of it. Everything is read on first use."""
+
+    def __init__(self, runtime: Runtime, host: HostSettings, folder: str) -> None:
+        self.runtime, self.host, self.folder = runtime, host, folder
+        self.layout, self.clock = runtime.layout, runtime.clock()
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a state folder at all."""
+        return os.path.isdir(self.layout.root)
+
+    @property
+    def config(self) -> Config:
+        """The settings in force; raises for a file that cannot be read."""
+        return self.runtime.config
+
+    @cached_property
+    def hooks(self) -> Status:
+        """The guard and the settings files."""
+        return status(self.runtime, self.host, self.folder)
+
+    @cached_property
+    def workers(self) -> tuple[Seen, ...]:
+        """Every worker that is not final. Of one whose document is damaged nothing is known."""
+        found = []
+        for worker in registry.Registry(self.layout).listing():
+            if worker.final:
+                continue
+            try:
+                seen = look(self.runtime, worker)
+            except CorruptStateError as error:  # `documents` names it
+                seen = Look(Liveness.UNKNOWN, None, None, (), 0.0, error.message)
+            found.append(Seen(worker, seen))
+        return tuple(found)
+
+    @property
+    def live(self) -> list[Seen]:
+        """The workers whose session runs."""
+        return [seen for seen in self.workers if seen.live]
+
+
+def some(items: list[str], limit: int = 5) -> str:
+    """A list for a sentence: the first few, and how many more there are."""
+    more = len(items) - limit
+    return ", ".join(items[:limit]) + (f" and {more} more" if more > 0 else "")

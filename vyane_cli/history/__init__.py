@@ -1,0 +1,1 @@
+"""What commands and producers do with a timeline."""

@@ -1,0 +1,344 @@
+"""Turns of producers that are not hooks: start one, emit in it, finish it.
+
+Each is one append under the timeline's lock, on disk when it returns (an observation: with the
+next one that is). A crash before it leaves nothing; a turn whose process has died is closed by the
+session's next call, once, as interrupted/runtime_restart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.history.queries import event_of
+from vyane_cli.history.select import Found, find_timeline
+from vyane_cli.history.story import TimelineEvent
+from vyane_cli.history.tokens import Token, parse_token, render_token
+from vyane_cli.hosts.port import Trigger
+from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.kernel.process import Process
+from vyane_cli.kernel.schemas import clean
+from vyane_cli.kernel.values import InJson
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.facts import diagnose
+from vyane_cli.storage import files, processes
+from vyane_cli.storage.locks import Kind
+from vyane_cli.timeline import log, reader, turns
+from vyane_cli.timeline.events import (
+    PRODUCED,
+    EventKind,
+    Outcome,
+    check_event,
+    check_kind,
+    check_outcome,
+)
+from vyane_cli.timeline.turns import OpenTurn, TimelineHead, Transition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+CODE_MAX, TEXT_MAX = 64, 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedTurn:
+    """The TurnStarted event of a turn, and the token that its producer shows from now on."""
+
+    event: TimelineEvent = field(metadata={InJson: InJson(spread=True)})
+    token: str
+
+
+def start_turn(
+    runtime: Runtime,
+    who: str,
+    *,
+    trigger: str = Trigger.PRODUCER,
+    prompt_chars: int | None = None,
+    pid: int = 0,
+    abandon: bool = False,
+) -> StartedTurn:
+    """TurnStarted, and the token of the new turn.
+
+    `pid`: the process with which the turn ends; else that of the session, if it has one.
+    ConflictError: `turn_open`, or `turn_open_elsewhere` for one of another live host session.
+    """
+    if trigger not in tuple(Trigger):
+        expected = "one of " + ", ".join(Trigger)
+        raise InvalidInputError("trigger", trigger, expected, slug="unknown_trigger")
+    if prompt_chars is not None and prompt_chars < 0:
+        raise InvalidInputError("prompt-chars", prompt_chars, "zero or more")
+    found = find_timeline(runtime, who)
+    process = _process(found, pid)
+    session = found.host_session.id if found.host_session is not None else found.session
+    identity = log.Identity(
+        found.session,
+        found.worker.id if found.worker is not None else "",
+        found.host_session.trace if found.host_session is not None else None,
+        found.host_session.parent_span if found.host_session is not None else None,
+    )
+    with runtime.held((Kind.TIMELINE, found.session)):
+        opened = log.Timeline(
+            found.path, runtime.layout.root, identity, runtime.entropy(16).hex(), checked=True
+        )
+        try:
+            clock = runtime.clock()
+            state = Transition(opened.head)
+            elsewhere = False
+            if opened.head.open is not None:
+                code, elsewhere = _over(runtime, found, opened.head.open, session, abandon)
+                state = turns.finish(state, clock, Outcome.INTERRUPTED, code) if code else state
+            if state.head.open is None:
+                token = runtime.entropy(12).hex()
+                state = turns.start(
+                    state,
+                    clock,
+                    turn=runtime.new_id(clock.now_ms),
+                    token=token,
+                    trigger=Trigger(trigger),
+                    session=session,
+                    process=process,
+                    payload={} if prompt_chars is None else {"prompt_chars": prompt_chars},
+                    origin=_origin(found),
+                )
+                opened.commit(state)
+        finally:
+            opened.close()
+    if elsewhere and state.head.open is not None and found.host_session is not None:
+        text = f"turn {state.head.open.id} is open in {state.head.open.session}"
+        diagnose(runtime, found.host_session, "turn_open_elsewhere", text)
+    if not state.events:
+        _refuse_open(state.head, elsewhere)
+    started = state.head.open
+    assert started is not None
+    _beat(runtime, session)
+    event = _event(runtime, found.session, started.seq)
+    sealed = Token(found.session, started.id, started.seq, started.token)
+    return StartedTurn(event=event, token=render_token(sealed))
+
+
+def _process(found: Found, pid: int) -> Process | None:
+    if pid:
+        process = processes.identify(pid)
+        if process is None:
+            raise NotFoundError("process", str(pid))
+        return process
+    return found.host_session.process if found.host_session is not None else None
+
+
+def _over(
+    runtime: Runtime, found: Found, opened: OpenTurn, session: str, abandon: bool
+) -> tuple[str, bool]:
+    """(why the open turn is over, empty while it is not; whether it is another session's)."""
+    elsewhere = opened.session != session
+    other = (
+        registry.load_session(runtime.layout, opened.session)
+        if elsewhere and is_safe_id(opened.session)
+        else None
+    )
+    if processes.is_present(opened.process) is False or (other is not None and other.ended):
+        return "runtime_restart", elsewhere
+    if abandon and opened.process is None:
+        return "abandoned", elsewhere
+    return "", elsewhere
+
+
+def _refuse_open(head: TimelineHead, elsewhere: bool) -> NoReturn:
+    opened = head.open
+    assert opened is not None
+    if elsewhere:
+        raise ConflictError(
+            f"turn {opened.id} is open in another live session, {opened.session}",
+            slug="turn_open_elsewhere",
+            hint="one turn runs at a time: wait for its end",
+        )
+    hint = "finish it with its token"
+    if opened.native:
+        hint = "its host ends it: a session with hooks records its own turns"
+    elif opened.process is None:
+        hint += ", or start with --abandon if nobody has the token any more"
+    raise ConflictError(f"turn {opened.id} is open", slug="turn_open", hint=hint)
+
+
+def emit_event(
+    runtime: Runtime,
+    token: str,
+    kind: str,
+    payload: Mapping[str, Any],
+    *,
+    flush: bool = False,
+) -> TimelineEvent:
+    """One event in the token's turn. ConflictError (`turn_finished`) when that turn is over.
+
+    An observation is on disk with the next event that is flushed, or at once with `flush`.
+    """
+    wanted = parse_token(token)
+    known = check_kind(kind)
+    if known not in PRODUCED:
+        raise InvalidInputError(
+            "kind",
+            kind,
+            "one that a producer emits",
+            hint="these are: " + ", ".join(PRODUCED),
+            slug="kind_reserved",
+        )
+    checked = check_event(known, clean(dict(payload), "payload"))
+    longest = max(TEXT_MAX, int(runtime.config["timeline.excerpt_chars"]))
+    for key, value in checked.items():
+        if isinstance(value, str) and len(value) > longest:
+            raise InvalidInputError(
+                f"payload.{key}",
+                value,
+                f"at most {longest} characters",
+                hint="a timeline keeps names, counts and a few words, and no output",
+            )
+    with _Turn(runtime, wanted) as turn:
+        if turn.opened is None:
+            raise ConflictError(
+                f"turn {wanted.turn} has finished",
+                slug="turn_finished",
+                hint="an event is never given to another turn: start the next one",
+            )
+        made = turns.emit(turn.state, known, checked, runtime.clock(), origin=turn.origin)
+        turn.commit(made, flush=flush)
+    return turn.event()
+
+
+def finish_turn(
+    runtime: Runtime,
+    token: str,
+    outcome: str,
+    code: str = "",
+    text: str = "",
+) -> TimelineEvent:
+    """TurnFinished of the token's turn; again the same: the first event, and nothing is written.
+
+    ConflictError (`terminal_conflict`) when it has finished in another way.
+    """
+    wanted = parse_token(token)
+    end = check_outcome(outcome)
+    code, text = clean(code, "code")[:CODE_MAX], clean(text, "text")[:TEXT_MAX]
+    with _Turn(runtime, wanted) as turn:
+        if turn.opened is not None:
+            turn.commit(
+                turns.finish(
+                    turn.state,
+                    runtime.clock(),
+                    end,
+                    code,
+                    text=text,
+                    origin=turn.origin,
+                )
+            )
+    first = turn.event()
+    payload = first.payload
+    if (payload["outcome"], payload.get("code", "")) != (end, code):
+        was = "/".join(filter(None, (payload["outcome"], payload.get("code"))))
+        raise ConflictError(
+            f"turn {wanted.turn} has finished as {was} already",
+            slug="terminal_conflict",
+            hint="the first terminal stands",
+        )
+    return first
+
+
+class _Turn:
+    """A token's timeline, opened under its lock: the turn is open, or `seq` is its terminal."""
+
+    def __init__(self, runtime: Runtime, token: Token) -> None:
+        self.runtime, self.token = runtime, token
+        self.path = runtime.layout.timeline(token.session)
+        if not os.path.exists(self.path):
+            raise unknown_turn(token)
+        self.lock = runtime.held((Kind.TIMELINE, token.session))
+        self.opened: OpenTurn | None = None
+        self.origin: Mapping[str, str] = {}
+        self.seq = 0
+
+    def __enter__(self) -> _Turn:
+        self.lock.__enter__()
+        try:
+            root, token = self.runtime.layout.root, self.token
+            identity = log.last_identity(self.path, token.session)
+            self.timeline = log.Timeline(self.path, root, identity, "")
+            try:
+                self._find()
+            except BaseException:
+                self.timeline.close()
+                raise
+        except BaseException:
+            self.lock.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.timeline.close()
+        self.lock.__exit__(None, None, None)
+
+    def _find(self) -> None:
+        head, token = self.timeline.head, self.token
+        self.state = Transition(head)
+        if head.open is not None and head.open.id == token.turn:
+            if head.open.token != token.secret:
+                raise unknown_turn(token)
+            self.opened = head.open
+            self.origin = {"provider": "producer", "native_session": head.open.session}
+            return
+        self.seq = _terminal(self.path, token)
+
+    def commit(self, state: Transition, *, flush: bool = False) -> None:
+        """Append, then let the heartbeat follow: never before the event is kept."""
+        self.timeline.commit(state, flush=flush)
+        self.seq = state.head.seq
+        if self.opened is not None:
+            _beat(self.runtime, self.opened.session)
+
+    def event(self) -> TimelineEvent:
+        """The event that was appended, or the terminal that was there."""
+        return _event(self.runtime, self.token.session, self.seq)
+
+
+def unknown_turn(token: Token) -> NotFoundError:
+    """No turn has this token."""
+    error = NotFoundError("turn", token.turn, hint="`vyane turn start` prints the token of a turn")
+    error.slug = "unknown_turn"
+    return error
+
+
+def _terminal(path: str, token: Token) -> int:
+    """The seq of the TurnFinished of a turn that is not open; NotFoundError for a wrong token."""
+    started = reader.event_at(path, token.seq) if token.seq > 0 else None
+    if started is None:
+        raise unknown_turn(token)
+    head = log.head_of(started.record)
+    turn = head.open if head is not None else None
+    if turn is None or (turn.id, turn.token) != (token.turn, token.secret):
+        raise unknown_turn(token)
+    # one turn is open at a time: the next TurnFinished is its own
+    for _, record in log.read(path, log.offset_of(path, token.seq + 1)):
+        if record["kind"] == EventKind.TURN_FINISHED:
+            return int(record["seq"])
+    raise unknown_turn(token)
+
+
+def _event(runtime: Runtime, session: str, seq: int) -> TimelineEvent:
+    seen = reader.event_at(runtime.layout.timeline(session), seq)
+    assert seen is not None, "it was just appended"
+    return event_of(seen, session)
+
+
+def _origin(found: Found) -> Mapping[str, str]:
+    host = found.host_session
+    origin = {"provider": host.host if host is not None else "producer"}
+    return {**origin, "native_session": host.id} if host is not None else origin
+
+
+def _beat(runtime: Runtime, session: str) -> None:
+    """The heartbeat is derived from accepted events; it is not worth an error."""
+    try:
+        files.touch(runtime.layout.beat(session))
+    except Exception:
+        return

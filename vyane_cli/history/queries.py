@@ -1,0 +1,247 @@
+"""Watch: read a timeline from a position, to its end or as it grows. Changes nothing.
+
+A consumer's own cursor is the one exception: it is stored after its events were printed and
+flushed, so that a crash shows some of them again and passes over none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.history.select import Found, find_timeline
+from vyane_cli.history.story import CaughtUp, TimelineEvent
+from vyane_cli.kernel.ids import is_safe_id, is_ulid
+from vyane_cli.timeline import consumers
+from vyane_cli.timeline.cursors import Cursor, parse_cursor, render_cursor
+from vyane_cli.timeline.events import Category, EventKind, check_kind
+from vyane_cli.timeline.reader import Reader, Seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+    from vyane_cli.storage.watch import Changes
+
+COMMIT_EVERY = 100
+"""A consumer that catches up stores its cursor after so many events, and when it has caught up."""
+INNER = ("head", "left", "boot")
+"""Keys of a line that are the store's own."""
+
+
+class Mode(StrEnum):
+    """What of a timeline is read."""
+
+    HISTORY = "history"  # what is there, then end
+    FOLLOW = "follow"  # what is there, one caught-up mark, then what comes
+    TAIL = "tail"  # only what comes
+
+
+class Reset(StrEnum):
+    """Where a consumer begins anew."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class Filter(NamedTuple):
+    """Which events are shown; an empty field lets all pass."""
+
+    kinds: tuple[EventKind, ...] = ()
+    category: Category | None = None
+    turn: str = ""
+    since: float = 0.0
+
+    @property
+    def turn_number(self) -> int | None:
+        """The number of the turn, if that is what names it."""
+        short = len(self.turn) <= 12  # an id is longer, and could be all digits
+        return int(self.turn) if short and self.turn.isdecimal() else None
+
+    def passes(self, record: Mapping[str, Any]) -> bool:
+        """Whether this event is shown."""
+        return (
+            (not self.kinds or record["kind"] in self.kinds)
+            and (self.category is None or record.get("category") == self.category)
+            and (not self.turn or self.turn in (record.get("turn"), str(record.get("turn_number"))))
+            and (not self.since or record.get("at", 0) >= self.since)
+        )
+
+
+class Watch(NamedTuple):
+    """What is asked for, checked."""
+
+    mode: Mode
+    after: Cursor | None = None
+    consumer: str = ""
+    reset: Reset | None = None
+    filter: Filter = Filter()
+
+
+def check_watch(
+    modes: tuple[str, ...] = (),
+    *,
+    after: str = "",
+    consumer: str = "",
+    reset: str = "",
+    kinds: tuple[str, ...] = (),
+    category: str = "",
+    turn: str = "",
+    since: float = 0.0,
+) -> Watch:
+    """A watch from words; InvalidInputError for no mode, two modes, or a word that is not known."""
+    if len(modes) > 1 or (modes == (Mode.TAIL,) and (after or consumer)) or (after and consumer):
+        given = [*modes, *(["after"] if after else []), *(["consumer"] if consumer else [])]
+        raise InvalidInputError(
+            "mode",
+            " and ".join(f"--{word}" for word in given),
+            "one way to read",
+            slug="mode_conflict",
+            hint="--history, --follow or --tail; --after or --consumer with the first two",
+        )
+    if not modes and not consumer:
+        raise InvalidInputError(
+            "mode",
+            "",
+            "given",
+            missing=True,
+            slug="mode_required",
+            hint="--history ends, --follow goes on, --tail shows only what comes; "
+            "`vyane timeline show` tells the story",
+        )
+    if modes and modes[0] not in tuple(Mode):
+        raise InvalidInputError("mode", modes[0], "one of " + ", ".join(Mode), slug="wrong_mode")
+    if consumer and not is_safe_id(consumer):
+        raise InvalidInputError("consumer", consumer, "a name of A-Z, a-z, 0-9, _ and -")
+    if reset and reset not in tuple(Reset):
+        raise InvalidInputError("reset", reset, "earliest or latest")
+    if reset and not consumer:
+        raise InvalidInputError("reset", reset, "for a consumer", hint="--consumer NAME")
+    if category and category not in tuple(Category):
+        raise InvalidInputError(
+            "category", category, "one of " + ", ".join(Category), slug="unknown_category"
+        )
+    if turn and not (turn.isdecimal() or is_ulid(turn)):
+        raise InvalidInputError("turn", turn, "the id of a turn, or its number")
+    return Watch(
+        Mode(modes[0]) if modes else Mode.FOLLOW,
+        parse_cursor(after) if after else None,
+        consumer,
+        Reset(reset) if reset else None,
+        Filter(
+            tuple(check_kind(kind) for kind in kinds),
+            Category(category) if category else None,
+            turn,
+            since,
+        ),
+    )
+
+
+def watch(
+    runtime: Runtime,
+    who: str,
+    wanted: Watch,
+    *,
+    out: int | None = None,
+    timeout_s: float | None = None,
+    pause: Callable[[Changes], bool] | None = None,
+) -> Iterator[TimelineEvent | CaughtUp]:
+    """The events as they are shown, and the caught-up mark.
+
+    Asking for the next one says that the one before is printed and flushed. `out`: a pipe; the
+    watch ends when nobody reads it. `timeout_s`: it ends when nothing has come for so long.
+    """
+    found = find_timeline(runtime, who)
+    reader = Reader(found.path, found.session)
+    if wanted.mode is Mode.HISTORY:
+        place = _Place(runtime, found, reader, wanted)
+        yield from place.shown()
+        return
+    from vyane_cli.storage.watch import Changes
+
+    with Changes(found.path) as changes:  # before the first look, so that no change is missed
+        place = _Place(runtime, found, reader, wanted)
+        if wanted.mode is Mode.FOLLOW:
+            yield from place.shown()
+            yield _caught_up(reader)
+        last = time.monotonic()
+        while True:
+            left = None if timeout_s is None else last + timeout_s - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            going = changes.wait(left, out) if pause is None else pause(changes)
+            before = reader.cursor.seq
+            yield from place.shown()
+            if reader.cursor.seq != before:
+                last = time.monotonic()
+            if not going:
+                return
+
+
+class _Place:
+    """Where a watch stands: the reader, and for a consumer the cursor that is stored."""
+
+    def __init__(self, runtime: Runtime, found: Found, reader: Reader, wanted: Watch) -> None:
+        self.runtime, self.found, self.reader, self.wanted = runtime, found, reader, wanted
+        self.stored = 0
+        if wanted.after is not None:
+            reader.seek(wanted.after)
+        elif wanted.consumer:
+            self._begin()
+        elif wanted.mode is Mode.TAIL:
+            reader.seek_end()
+        elif wanted.mode is Mode.HISTORY and wanted.filter.turn_number is not None:
+            reader.seek_turn(wanted.filter.turn_number)
+
+    def _begin(self) -> None:
+        wanted, reader = self.wanted, self.reader
+        if wanted.reset is not None:
+            if wanted.reset is Reset.LATEST:
+                reader.seek_end()
+            self._store()
+            return
+        cursor = consumers.load(self.runtime.layout, self.found.session, wanted.consumer)
+        if cursor is not None:
+            reader.seek(cursor)
+        self.stored = reader.cursor.seq
+
+    def shown(self) -> Iterator[TimelineEvent]:
+        """What is there now and passes the filter; a consumer's cursor follows."""
+        passes, session = self.wanted.filter.passes, self.found.session
+        since = 0
+        for seen in self.reader.read():
+            if passes(seen.record):
+                yield event_of(seen, session)
+            since += 1
+            if self.wanted.consumer and since >= COMMIT_EVERY:
+                self._store()
+                since = 0
+        if self.wanted.consumer and self.reader.cursor.seq != self.stored:
+            self._store()
+
+    def _store(self) -> None:
+        cursor, layout = self.reader.cursor, self.runtime.layout
+        at = self.runtime.clock().at
+        consumers.save(layout, self.found.session, self.wanted.consumer, cursor, at)
+        self.stored = cursor.seq
+
+
+def event_of(seen: Seen, session: str) -> TimelineEvent:
+    """An event as programs get it: the line without the store's own keys, and its cursor."""
+    record = {key: value for key, value in seen.record.items() if key not in INNER}
+    cursor = Cursor(session, record["epoch"], record["seq"], seen.mark)
+    return TimelineEvent(record=record, cursor=render_cursor(cursor))
+
+
+def _caught_up(reader: Reader) -> CaughtUp:
+    cursor = reader.cursor
+    head = reader.head()
+    return CaughtUp(
+        session=cursor.session,
+        epoch=cursor.epoch,
+        watermark=cursor.seq,
+        lag=max(head.seq - cursor.seq, 0) if head is not None else 0,
+        cursor=render_cursor(cursor),
+    )

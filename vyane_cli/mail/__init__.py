@@ -1,0 +1,1 @@
+"""Messages: addresses, inboxes, sending, looking up, archiving."""

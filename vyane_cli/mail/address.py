@@ -1,0 +1,149 @@
+"""Addressing: an address as people type it → the inboxes that it means."""
+
+from __future__ import annotations
+
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.kernel.text import nearest_names
+from vyane_cli.mail.enqueue import Target
+from vyane_cli.mail.message import Relation, ToKind
+from vyane_cli.mail.routing import Address, Relative, parse_address
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.liveness import last_sign, look
+from vyane_cli.sessions.speaker import FromKind, Speaker
+from vyane_cli.sessions.worker import Worker, WorkerStatus, find_worker, is_stale
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+def find_address(text: str, workers: registry.Registry) -> Address:
+    """The address; one that is none names the nearest workers."""
+    try:
+        return parse_address(text)
+    except InvalidInputError as error:
+        names = [worker.name for worker in workers.listing() if not worker.final]
+        near = nearest_names(text, names)
+        if near:
+            error.hint = "did you mean " + " or ".join(near) + "?"
+        elif names:
+            error.hint = error.hint or "known: " + ", ".join(names[:5])
+        raise
+
+
+def resolve(
+    runtime: Runtime, workers: registry.Registry, address: Address, speaker: Speaker
+) -> list[Target]:
+    """The targets of an address; NotFoundError with the nearest names when there is none."""
+    layout = runtime.layout
+    own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
+    match address.kind:
+        case ToKind.CHANNEL:
+            check_channel(runtime, address.text)
+            path = layout.channel_inbox(address.text)
+            return [
+                Target(
+                    ToKind.CHANNEL,
+                    address.text,
+                    path,
+                    relation=_relation(speaker, None),
+                    lock="channel:" + address.text,
+                    name=address.text,
+                )
+            ]
+        case ToKind.LOGICAL_SESSION:
+            logical = registry.load_logical_session(layout, address.text)
+            if logical is None:
+                raise NotFoundError("logical session", address.text)
+            worker = workers.workers.get(logical.worker)
+            return [
+                Target(
+                    ToKind.LOGICAL_SESSION,
+                    logical.id,
+                    layout.session_inbox(logical.id),
+                    logical.worker,
+                    logical.id,
+                    _relation(speaker, worker, own),
+                    logical.id,
+                    logical.display_name,
+                )
+            ]
+        case ToKind.BROADCAST:
+            active = [w for w in workers.listing() if w is not own and _is_active(runtime, w)]
+            if not active:
+                raise NotFoundError("active worker", "all", hint="`vyane workers` lists them")
+            return [
+                _to_worker(runtime, w, speaker, own)._replace(kind=ToKind.BROADCAST, id="*")
+                for w in active
+            ]
+        case _:
+            found = _workers_of(workers, address, own)
+            return [_to_worker(runtime, worker, speaker, own) for worker in found]
+
+
+def check_channel(runtime: Runtime, name: str) -> None:
+    """NotFoundError for one that is not set up: nothing would show the message."""
+    if runtime.channels is None or name in runtime.config.channels:
+        return
+    there = list(runtime.config.channels)
+    near, hint = nearest_names(name, there), ""
+    if there and not near and name not in runtime.channels:
+        hint = "set up: " + ", ".join(there)
+    elif not near:
+        table = name if name in runtime.channels else next(iter(runtime.channels))
+        hint = f"add a table [channels.{table}] to config.toml, then `vyane mirror push` shows it"
+    raise NotFoundError("channel", name, near, hint)
+
+
+def _workers_of(workers: registry.Registry, address: Address, own: Worker | None) -> list[Worker]:
+    if address.relative is None:
+        return [find_worker(address.text, workers.listing())]
+    if own is None:
+        raise InvalidInputError(
+            "to",
+            address.text,
+            "known here: this command does not run in a worker's session",
+            hint="name a worker: `vyane workers` lists them",
+        )
+    links = (
+        [own.parent_worker_id] if address.relative is Relative.PARENT else own.children_worker_ids
+    )
+    found = [workers.workers[link] for link in links if link in workers.workers]
+    if address.relative is Relative.CHILDREN:
+        found = [child for child in found if not child.final]
+    if not found:
+        raise NotFoundError("worker", address.text, hint=f"{own.name} has none that has not ended")
+    return found
+
+
+def _to_worker(runtime: Runtime, worker: Worker, speaker: Speaker, own: Worker | None) -> Target:
+    return Target(
+        ToKind.WORKER,
+        worker.id,
+        runtime.layout.inbox(worker.id),
+        worker.id,
+        worker.logical_session_id,
+        _relation(speaker, worker, own),
+        worker.id,
+        worker.name,
+    )
+
+
+def _relation(speaker: Speaker, target: Worker | None, own: Worker | None = None) -> Relation:
+    if speaker.kind is FromKind.HUMAN:
+        return Relation.HUMAN
+    if own is None or target is None:
+        return Relation.OUTSIDE
+    if target.parent_worker_id == own.id:
+        return Relation.PARENT
+    return Relation.CHILD if own.parent_worker_id == target.id else Relation.PEER
+
+
+def _is_active(runtime: Runtime, worker: Worker) -> bool:
+    if worker.final:
+        return False
+    if registry.has_ended(registry.current_session(runtime.layout, worker.id)):
+        return False
+    if worker.status is not WorkerStatus.STALE:
+        return True
+    return not is_stale(worker, last_sign(runtime, worker, look(runtime, worker)))

@@ -1,0 +1,163 @@
+"""The archive: settled messages by the month in which they were sent, with all that befell them.
+
+`messages/archive/YYYY-MM/messages.jsonl` (month of the message's `ts`, in UTC). Each line is a
+record as the inbox had it, without its head and about one message only, so that a fold of the
+lines of one id is that message. Written by `gc` alone, under the archive's lock, and flushed
+before the inbox is rewritten. A crash in between leaves a message in both; its next archiving
+appends what is missing, which is then nothing.
+
+A purge takes the text out of archived messages (and out of the copies in outboxes): one rewrite of
+a file, under its lock, with every id and every step of every message as they were.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vyane_cli.mail import inbox
+from vyane_cli.mail.mailbox import Entry, Op, brought, fold, ids_of
+from vyane_cli.mail.message import Status
+from vyane_cli.storage import codec, files, journal, locks
+from vyane_cli.storage.layout import Layout
+
+Records = Sequence[Mapping[str, Any]]
+
+
+class Settled(NamedTuple):
+    """A message to which nothing can happen any more, and its records in file order."""
+
+    entry: Entry
+    records: Records
+
+    @property
+    def month(self) -> str:
+        """The archive it belongs to."""
+        return time.strftime("%Y-%m", time.gmtime(max(self.entry.message.ts, 0)))
+
+    @property
+    def at(self) -> float:
+        """Since when it is settled, in Unix seconds; an expired one since its time was over."""
+        message = self.entry.message
+        if self.entry.status is Status.EXPIRED:
+            return message.ts + message.ttl_seconds
+        at = self.records[-1].get("at")
+        return float(at) if isinstance(at, int | float) else message.ts
+
+
+def settled(path: str, before_s: float) -> list[Settled]:
+    """The messages of an inbox that have been settled since before a moment. Takes no lock.
+
+    One pass: reading costs what the file holds, however many messages that is.
+    """
+    own: dict[str, list[dict[str, Any]]] = {}
+    for line in journal.read(path):
+        for message_id, record in _about(line.record or {}):
+            own.setdefault(message_id, []).append(record)
+    found = []
+    for message_id, records in own.items():
+        entry = fold((0, record) for record in records).find(message_id)
+        if entry is not None and entry.settled:
+            one = Settled(entry, records)
+            if one.at <= before_s:
+                found.append(one)
+    return found
+
+
+def _about(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A record once for each message that it is about: (id, the record without the others)."""
+    plain = {key: value for key, value in record.items() if key not in ("v", "crc", "head")}
+    if record.get("op") == Op.MESSAGE:
+        yield str(brought(record).get("id")), plain
+        return
+    for message_id in ids_of(record):
+        yield message_id, {**plain, "ids": [message_id]}
+
+
+def keep(layout: Layout, messages: Sequence[Settled], deadline: locks.Deadline) -> None:
+    """Archive them. On disk when this returns; what is archived already is not written again.
+
+    A crash keeps a prefix of the records; the next call adds the rest.
+    """
+    months: dict[str, list[Settled]] = {}
+    for one in messages:
+        months.setdefault(one.month, []).append(one)
+    with locks.held(layout.root, [(locks.Kind.ARCHIVE, "")], deadline):
+        for month, ones in sorted(months.items()):
+            path = layout.archive(month)
+            there = _count(path, {one.entry.message.id for one in ones})
+            missing: list[Mapping[str, Any]] = []
+            for one in ones:
+                missing += one.records[there.get(one.entry.message.id, 0) :]
+            writer = journal.open_writer(path, layout.root)
+            try:
+                writer.append(missing)  # without records: it still flushes what a crash left
+            finally:
+                writer.close()
+
+
+def _count(path: str, ids: Collection[str]) -> dict[str, int]:
+    """How many records of each of these messages the archive has."""
+    counts: dict[str, int] = {}
+    for line in journal.read(path):
+        for message_id, _ in _about(line.record or {}):
+            if message_id in ids:
+                counts[message_id] = counts.get(message_id, 0) + 1
+    return counts
+
+
+def cut(path: str, root: str, ids: Collection[str]) -> None:
+    """Take archived messages out of their inbox. The caller holds its lock.
+
+    Damaged lines go to the quarantine first: a rewrite must not swallow them. A crash leaves the
+    old or the new file.
+    """
+    box = inbox.Inbox(path, root)
+    try:
+        box.drop(frozenset(ids))
+    finally:
+        box.close()
+
+
+class Purged(NamedTuple):
+    """What a purge of one file took out."""
+
+    ids: tuple[str, ...] = ()
+    blobs: tuple[str, ...] = ()
+    """Digests of the files that held the rest of long results."""
+
+
+def purge(path: str, root: str, chosen: Callable[[Mapping[str, Any]], bool]) -> Purged:
+    """Empty the payload and summary of the chosen messages. The caller holds the file's lock.
+
+    `chosen` is asked with each message as the file has it. A file without such a message is not
+    touched; damaged lines go to the quarantine. A crash leaves the old or the new file.
+    """
+    if not os.path.exists(path):
+        return Purged()
+    ids: list[str] = []
+    blobs: list[str] = []
+    writer = journal.open_writer(path, root)
+    try:
+        lines: list[bytes] = []
+        for record in journal.sound_records(writer):
+            message = record.get("message")
+            if isinstance(message, Mapping) and chosen(message) and _has_text(message):
+                ids.append(str(message.get("id")))
+                reference = (message.get("payload") or {}).get("summary_ref")
+                if isinstance(reference, Mapping):
+                    blobs.append(str(reference.get("sha256")))
+                record = {**record, "message": {**message, "payload": {}, "summary": ""}}
+            plain = {key: value for key, value in record.items() if key not in ("v", "crc")}
+            lines.append(codec.encode_line(plain))
+        if ids:
+            files.replace(path, b"".join(lines))
+    finally:
+        writer.close()
+    return Purged(tuple(ids), tuple(blobs))
+
+
+def _has_text(message: Mapping[str, Any]) -> bool:
+    return bool(message.get("payload") or message.get("summary"))

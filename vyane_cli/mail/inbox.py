@@ -1,0 +1,262 @@
+"""An inbox on disk: fold what is unsettled, append changes, compact.
+
+The last line's head says where the oldest unsettled message begins, so that reading costs what is
+unsettled and not what was ever sent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.values import NamedTuple
+from vyane_cli.mail.mailbox import (
+    Entry,
+    Head,
+    Mailbox,
+    Op,
+    advance,
+    brought,
+    fold,
+    ids_of,
+    parse_head,
+    parse_message,
+    render_head,
+    render_message,
+)
+from vyane_cli.mail.message import Message
+from vyane_cli.storage import codec, files, journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from vyane_cli.delivery.plan import Change
+
+
+class Reading(NamedTuple):
+    """An inbox as a reader without the lock sees it."""
+
+    mailbox: Mailbox
+    damage: tuple[journal.Damage, ...] = ()
+    unknown: tuple[tuple[int, str], ...] = ()
+    """(offset, kind) of messages that this version does not know."""
+
+
+def read(path: str, *, whole: bool = False) -> Reading:
+    """Fold an inbox without its lock: what is unsettled, or the `whole` file."""
+    start = 0
+    if not whole:
+        start = read_head(path).open
+    return _fold(path, start)
+
+
+def read_head(path: str) -> Head:
+    """The head of an inbox without its lock, from its last line alone."""
+    last = journal.read_last(path)
+    return parse_head(last.record.get("head")) if last is not None and last.record else Head()
+
+
+def _fold(path: str, start: int) -> Reading:
+    lines = list(journal.read(path, start))
+    damage = tuple(line.damage for line in lines if line.damage is not None)
+    good = [(line.offset, line.record) for line in lines if line.record is not None]
+    mailbox = fold(good)
+    messages = sum(1 for _, record in good if record.get("op") == Op.MESSAGE)
+    unknown = _unknown(good) if messages > len(mailbox.entries) else ()
+    return Reading(mailbox, damage, unknown)
+
+
+def _unknown(records: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (offset, str(brought(record).get("kind")))
+        for offset, record in records
+        if record.get("op") == Op.MESSAGE and parse_message(record.get("message")) is None
+    )
+
+
+def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
+    """Every record that names the message, in file order: what `why` tells."""
+    found = []
+    for line in journal.read(path):
+        record = line.record
+        if record is None:
+            continue
+        own = brought(record).get("id") if record.get("op") == Op.MESSAGE else None
+        if own == message_id or message_id in ids_of(record):
+            found.append(dict(record))
+    return found
+
+
+def last_sent(outbox: str) -> Message | None:
+    """The last message that a worker's outbox has a copy of."""
+    last = journal.read_last(outbox)
+    return parse_message(last.record.get("message")) if last is not None and last.record else None
+
+
+def append(path: str, root: str, message: Message, clock: Clock) -> None:
+    """Append a pending message, under the inbox's lock. On disk when this returns.
+
+    Nothing is folded: the last line's head goes on, so that a send costs the same whatever waits.
+    Its `open` may name a message that is settled by now; the next change moves it.
+    StorageError: nothing was stored. DurabilityUnknownError: stored, not confirmed.
+    """
+    writer = journal.open_writer(path, root)
+    try:
+        last = writer.last.record if writer.last is not None else None
+        record = {
+            "op": Op.MESSAGE,
+            "message": render_message(message),
+            "boot": clock.boot,
+            "boot_ms": clock.boot_ms,
+            "head": render_head(parse_head(last.get("head")) if last is not None else Head()),
+        }
+        writer.append([record])
+    finally:
+        writer.close()
+
+
+class Step(NamedTuple):
+    """One record about some messages, and the head as it is after it."""
+
+    op: Op
+    ids: Sequence[str]
+    fields: Mapping[str, Any]
+    head: Head
+
+
+def steps_of(changes: Iterable[Change]) -> list[Step]:
+    """Return what planned changes of one inbox write to it."""
+    return [Step(one.op, one.ids, one.fields, one.head) for one in changes]
+
+
+class Inbox:
+    """An inbox opened under its lock: folded, ready for changes."""
+
+    __slots__ = ("entries", "head", "path", "root", "writer")
+
+    def __init__(self, path: str, root: str) -> None:
+        self.path, self.root = path, root
+        self.writer = journal.open_writer(path, root)
+        self.entries: dict[str, Entry] = {}
+        self.head = Head()
+        try:
+            self._load()
+        except BaseException:
+            self.writer.close()
+            raise
+
+    def _load(self) -> None:
+        last = self.writer.last
+        if last is None or last.record is None:
+            if self.writer.end:
+                self.repair()
+            return
+        start = parse_head(last.record.get("head")).open
+        reading = _fold(self.path, start)
+        if reading.damage:
+            self.repair()
+            return
+        self.head = reading.mailbox.head
+        self.entries = {entry.message.id: entry for entry in reading.mailbox.entries}
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """The inbox as it stands now."""
+        return Mailbox(self.head, tuple(self.entries.values()))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.writer.close()
+
+    def change(
+        self,
+        op: Op,
+        ids: Sequence[str],
+        fields: Mapping[str, Any],
+        head: Head,
+        *,
+        durable: bool = True,
+    ) -> None:
+        """Append one record about these messages, with the head as it is after it."""
+        self.change_all([Step(op, ids, fields, head)], durable=durable)
+
+    def change_all(self, steps: Sequence[Step], *, durable: bool = True) -> None:
+        """Append a record for each step, with one call and one flush. A crash keeps a prefix."""
+        records = []
+        for op, ids, fields, head in steps:
+            for message_id in ids:
+                if message_id in self.entries:
+                    self.entries[message_id] = advance(self.entries[message_id], op, fields)
+            self.head = head
+            record = {"op": op, "ids": list(ids), **fields, "head": render_head(self._head(head))}
+            records.append(record)
+        self.writer.append(records, durable=durable)
+
+    def _head(self, head: Head) -> Head:
+        """`head` with the offset of the oldest unsettled message.
+
+        Of what is appended now if there is none: to begin at a settled record is harmless.
+        """
+        offsets = [e.offset for e in self.entries.values() if not e.settled]
+        return head._replace(open=min(offsets, default=self.writer.end))
+
+    def repair(self) -> None:
+        """Damaged lines go to the quarantine whole; the good ones become the new file."""
+        self._rewrite(journal.sound_records(self.writer))
+
+    def _rewrite(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the file by these records with their heads made anew.
+
+        A crash leaves the old or the new file.
+        """
+        lines: list[bytes] = []
+        offset = 0
+        entries: dict[str, Entry] = {}
+        waiting: dict[str, Entry] = {}  # in file order
+        head = Head()
+        for record in records:
+            box = fold([(offset, record)])
+            head = box.head
+            for entry in box.entries:
+                if entry.message.id not in entries:
+                    entries[entry.message.id] = waiting[entry.message.id] = entry
+            for message_id in ids_of(record):
+                if message_id in entries and record.get("op") in tuple(Op):
+                    entry = advance(entries[message_id], Op(record["op"]), record)
+                    entries[message_id] = entry
+                    if entry.settled:
+                        waiting.pop(message_id, None)
+            oldest = next(iter(waiting.values())).offset if waiting else offset
+            plain = {k: v for k, v in record.items() if k not in ("v", "crc")}
+            lines.append(
+                codec.encode_line({**plain, "head": render_head(head._replace(open=oldest))})
+            )
+            offset += len(lines[-1])
+        files.replace(self.path, b"".join(lines), mode=files.FILE_MODE)
+        before, self.writer = self.writer, journal.open_writer(self.path, self.root)
+        before.close()
+        self.head, self.entries = head, entries
+
+    def drop(self, ids: frozenset[str]) -> None:
+        """Rewrite the file without these messages (they are in the archive by now)."""
+        kept: list[Mapping[str, Any]] = []
+        for record in journal.sound_records(self.writer):
+            if record.get("op") == Op.MESSAGE:
+                if brought(record).get("id") not in ids:
+                    kept.append(record)
+                continue
+            left = [one for one in ids_of(record) if one not in ids]
+            if left:
+                kept.append({**record, "ids": left})
+        last = self.head
+        if not kept or parse_head(kept[-1].get("head")) != last:
+            # the head (handshake, rate guard) outlives the messages that made it
+            kept.append({"op": Op.RELEASED, "ids": [], "head": render_head(last)})
+        self._rewrite(kept)
+
+
+def exists(path: str) -> bool:
+    """Whether there is such an inbox at all."""
+    return os.path.exists(path)

@@ -1,0 +1,310 @@
+"""A message: its fields, what each kind must carry, who may send it, and its lane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vyane_cli.errors import InvalidInputError, RefusedError
+from vyane_cli.kernel.schemas import Schema, check, clean
+from vyane_cli.kernel.values import NamedTuple, StrEnum
+from vyane_cli.sessions.speaker import FromKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+DAY_S = 86_400.0
+INFO_TTL_S = 3_600.0
+MONTH_S = 30 * DAY_S
+"""How long waits what is said once: to a reader that is closed for days, too."""
+SUMMARY_MAX = 512
+TASK_ID_MAX = 256
+PAYLOAD_MAX_BYTES = 64 * 1024
+LAUNCHED = "launched"
+"""Key of a dispatch whose prompt went by its reader's launch. No sender can set it."""
+
+
+class Kind(StrEnum):
+    """What a message asks for. Closed."""
+
+    TASK_DISPATCH = "task-dispatch"
+    TASK_RESULT = "task-result"
+    TAKEOVER = "takeover"
+    CANCEL = "cancel"
+    CONTEXT_INJECT = "context-inject"
+    STATUS_UPDATE = "status-update"
+    INFO = "info"
+
+
+class ToKind(StrEnum):
+    """What is spoken to."""
+
+    WORKER = "worker"
+    LOGICAL_SESSION = "logical_session"
+    CHANNEL = "channel"
+    BROADCAST = "broadcast"
+
+
+class Lane(StrEnum):
+    """Which gates apply. Derived, never chosen."""
+
+    CONTROL = "control"
+    DIRECT = "direct"
+    NORMAL = "normal"
+    QUIET = "quiet"
+
+
+class Status(StrEnum):
+    """How far a message has come. The last three are final."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    CONSUMED = "consumed"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class Position(StrEnum):
+    """The earliest moment at which a message may be handed over."""
+
+    AFTER_CURRENT_TOOL_CALL = "after_current_tool_call"
+    BEFORE_NEXT_TURN = "before_next_turn"
+
+
+class Message(NamedTuple):
+    """One addressed, immutable request. Times are Unix seconds, as the file has them."""
+
+    id: str
+    ts: float
+    ttl_seconds: float
+    from_kind: FromKind
+    from_id: str
+    from_name: str
+    to_kind: ToKind
+    to_id: str
+    kind: Kind
+    lane: Lane
+    summary: str = ""
+    payload: Mapping[str, Any] = {}
+    logical_session_id: str | None = None
+    task_id: str | None = None
+    trace_id: str | None = None
+    parent_message_id: str | None = None
+    correlation_id: str | None = None
+    note: str = ""
+    """Why it is here when it was not first addressed to this reader (a name with a new owner)."""
+
+    @property
+    def position(self) -> Position:
+        """When it may be handed over at the earliest."""
+        if self.kind is Kind.TAKEOVER and self.payload.get("interrupt_first") is False:
+            return Position.BEFORE_NEXT_TURN
+        given = self.payload.get("position", Position.AFTER_CURRENT_TOOL_CALL)
+        return Position(given) if given in tuple(Position) else Position.AFTER_CURRENT_TOOL_CALL
+
+    @property
+    def decides(self) -> str:
+        """The takeover that the person decides with this message; empty for any other."""
+        mine = self.from_kind is FromKind.HUMAN and self.kind is Kind.CONTEXT_INJECT
+        return str(self.payload.get("takeover") or "") if mine else ""
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether the next tool call of a busy session must not run for it."""
+        return self.lane is Lane.CONTROL and self.position is not Position.BEFORE_NEXT_TURN
+
+    @property
+    def launched(self) -> bool:
+        """Whether its reader knows it from its launch: it is settled in silence."""
+        return self.kind is Kind.TASK_DISPATCH and self.payload.get(LAUNCHED) is True
+
+    @property
+    def startable(self) -> bool:
+        """Whether it may make a turn happen."""
+        return self.lane is not Lane.QUIET
+
+
+_QUIET_KINDS = (Kind.INFO, Kind.STATUS_UPDATE)
+_CONTROL_KINDS = (Kind.TAKEOVER, Kind.CANCEL)
+_DIRECT_KINDS = (Kind.TASK_DISPATCH, Kind.TASK_RESULT)
+
+
+def decide_lane(kind: Kind, from_kind: FromKind, to_kind: ToKind, *, awaited: bool = False) -> Lane:
+    """First match: control, quiet, direct, normal. `awaited`: somebody is blocked on this reply."""
+    if kind in _CONTROL_KINDS:
+        return Lane.CONTROL
+    if kind in _QUIET_KINDS or to_kind is ToKind.BROADCAST:
+        return Lane.QUIET
+    if from_kind is FromKind.HUMAN or kind in _DIRECT_KINDS or awaited:
+        return Lane.DIRECT
+    return Lane.NORMAL
+
+
+def default_ttl_s(kind: Kind) -> float:
+    """How long a message of this kind waits when nobody says otherwise, in seconds."""
+    return INFO_TTL_S if kind is Kind.INFO else DAY_S
+
+
+class Relation(StrEnum):
+    """What the sender is to the target, as far as the registry knows."""
+
+    HUMAN = "human"
+    PARENT = "parent"
+    CHILD = "child"
+    PEER = "peer"
+    OUTSIDE = "outside"
+
+
+# fmt: off
+DIRECTIONS: Mapping[Kind, tuple[Relation, ...]] = {
+    Kind.TASK_DISPATCH:  (Relation.PARENT, Relation.HUMAN),
+    Kind.TASK_RESULT:    (Relation.CHILD,),
+    Kind.TAKEOVER:       (Relation.HUMAN,),
+    Kind.CANCEL:         (Relation.PARENT, Relation.HUMAN),
+    Kind.CONTEXT_INJECT: tuple(Relation),
+    Kind.STATUS_UPDATE:  (Relation.CHILD,),  # to a channel: anybody
+    Kind.INFO:           tuple(Relation),
+}
+
+PAYLOADS: Mapping[Kind, Schema] = {
+    Kind.TASK_DISPATCH:  {"prompt*": (str,), "inherited_context": (str,),
+                          "expected_artifacts": (list,), "task": (str,)},
+    Kind.TASK_RESULT:    {"summary": (str,), "artifacts": (list,), "success*": (bool,),
+                          "error": (str,), "events_replay_token": (str,), "summary_ref": (dict,),
+                          "head": (str,)},
+    Kind.TAKEOVER:       {"instruction*": (str,), "interrupt_first": (bool,)},
+    Kind.CANCEL:         {"reason": (str,), "force": (bool,)},
+    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,), "takeover": (str,)},
+    Kind.STATUS_UPDATE:  {"progress": (str, int, float), "phase": (str,), "metrics": (dict,)},
+    Kind.INFO:           {},  # free form
+}
+# fmt: on
+
+
+def check_direction(kind: Kind, relation: Relation, to_kind: ToKind) -> None:
+    """Refuse (exit 5, `direction`) a kind that this sender may not send to this target."""
+    if kind is Kind.STATUS_UPDATE and to_kind is ToKind.CHANNEL:
+        return
+    if relation not in DIRECTIONS[kind]:
+        allowed = ", ".join(DIRECTIONS[kind])
+        own_script = relation is Relation.OUTSIDE and Relation.HUMAN in DIRECTIONS[kind]
+        raise RefusedError(
+            f"a {kind} may be sent by {allowed}; to this target you are {relation}",
+            slug="direction",
+            hint="a person's own script says --from-kind human"
+            if own_script
+            else "send a context-inject (the default kind) instead",
+        )
+
+
+def check_payload(kind: Kind, payload: object) -> dict[str, Any]:
+    """The payload when it fits its kind; InvalidInputError names the key otherwise."""
+    checked = check(PAYLOADS[kind], clean(payload, "payload"), "payload", of=kind)
+    if kind is Kind.TASK_RESULT and not checked["success"] and not checked.get("error"):
+        raise InvalidInputError(
+            "payload.error", "", "given: a result without success needs it", missing=True
+        )
+    if checked.get("position") not in (None, *Position):
+        raise InvalidInputError("payload.position", checked["position"], "one of " + _of(Position))
+    progress = checked.get("progress") if kind is Kind.STATUS_UPDATE else None
+    if isinstance(progress, int | float) and not 0 <= progress <= 1:
+        raise InvalidInputError("payload.progress", progress, "a text, or a number from 0 to 1")
+    return checked
+
+
+def parse_kind(text: str) -> Kind:
+    """The kind by its name; InvalidInputError lists them."""
+    if text not in tuple(Kind):
+        raise InvalidInputError("kind", text, "one of " + _of(Kind))
+    return Kind(text)
+
+
+def check_summary(text: str) -> str:
+    """One line of at most 512 characters."""
+    if "\n" in text or "\r" in text:
+        raise InvalidInputError("summary", text, "a single line")
+    if len(text) > SUMMARY_MAX:
+        raise InvalidInputError("summary", text, f"at most {SUMMARY_MAX} characters")
+    return text
+
+
+_TEXTS = ("text", "instruction", "prompt", "head", "summary", "reason", "progress")
+"""Where a payload has its text: the first of these that is one."""
+
+_BESIDE: Mapping[Kind, tuple[str, ...]] = {
+    Kind.TASK_DISPATCH: ("inherited_context", "expected_artifacts", "task"),
+    Kind.TASK_RESULT: ("artifacts",),
+    Kind.STATUS_UPDATE: ("progress", "phase", "metrics"),
+}
+"""What its reader is told beside the text. An `info` is free form: all that is in it."""
+
+BOUNCED = "bounced"
+"""Key of an `info` that names a message which was not delivered; its text says the rest too."""
+
+
+def body_of(message: Message) -> str:
+    """All that its reader is told."""
+    return told_by(message.kind, message.payload, message.summary)
+
+
+def told_by(kind: Kind, payload: Mapping[str, Any], summary: str = "") -> str:
+    """The text of a payload, whatever its kind, then what stands beside it, a line for each key.
+
+    The summary stands in for a text.
+    """
+    own = next((key for key in _TEXTS if isinstance(payload.get(key), str) and payload[key]), "")
+    beside = _BESIDE.get(kind, ())
+    if kind is Kind.INFO and BOUNCED not in payload:
+        beside = tuple(payload)
+    rest = "\n".join(
+        f"{key}: {_worded(payload[key])}"
+        for key in beside
+        if key != own and payload.get(key) not in (None, "", [], {})
+    )
+    text = payload[own] if own else summary if summary != first_line(rest) else ""
+    return "\n".join(filter(None, (text, rest)))
+
+
+def _worded(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    from vyane_cli.kernel import json
+
+    return json.dumps(value)
+
+
+def first_line(text: str) -> str:
+    """The first line with something in it, cut to a summary's length."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
+
+
+def _of(choices: type[StrEnum]) -> str:
+    return ", ".join(choices)
+
+
+VYANE = "vyane"
+"""Who speaks where neither a person nor a worker does."""
+
+
+def from_vyane(
+    message_id: str, at: float, worker: str, kind: Kind, text: str, **more: Any
+) -> Message:
+    """What vyane itself tells a worker; `more` goes into the payload beside the text."""
+    return Message(
+        message_id,
+        at,
+        default_ttl_s(kind),
+        FromKind.EXTERNAL,
+        VYANE,
+        VYANE,
+        ToKind.WORKER,
+        worker,
+        kind,
+        decide_lane(kind, FromKind.EXTERNAL, ToKind.WORKER),
+        first_line(text),
+        {"text": text, **more},
+    )

@@ -1,1 +1,0 @@
-"""Workers that a session started: spawned, waited for, read, cancelled."""

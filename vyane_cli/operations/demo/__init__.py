@@ -1,1 +1,0 @@
-"""A scenario on a home of its own, with simulated sessions."""

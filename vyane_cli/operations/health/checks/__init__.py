@@ -1,1 +1,0 @@
-"""What `vyane doctor` looks at, by subject. Nothing here writes, and no lock is waited for."""

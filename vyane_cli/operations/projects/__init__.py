@@ -1,1 +1,0 @@
-"""Ledger, graph, goal, and the rounds that keep a project moving."""

@@ -1,1 +1,0 @@
-"""A state folder made, set up, and removed."""

@@ -1,1 +1,0 @@
-"""What happened: read, followed, exported, verified, written by other producers."""

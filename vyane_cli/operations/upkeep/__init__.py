@@ -1,1 +1,0 @@
-"""What is over is settled, archived and taken away."""

@@ -1,0 +1,1 @@
+"""Projects, tasks, goals, and the rounds that keep them moving."""

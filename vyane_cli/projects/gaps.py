@@ -1,0 +1,217 @@
+"""Feedback: what a round says when it starts nobody: the gap to the main worker, or a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import ROUND_KINDS, NeedKind, call_of
+from vyane_cli.errors import VyaneError
+from vyane_cli.mail.enqueue import is_stored, store, target_of
+from vyane_cli.mail.message import MONTH_S, Kind, from_vyane
+from vyane_cli.projects.books import Books
+from vyane_cli.projects.judging import Says
+from vyane_cli.projects.notice_rules import digest_of, gap_id
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.queue_2 import blocked
+from vyane_cli.projects.readings import Seen, located
+from vyane_cli.projects.round_rules import Cell, Verdict
+from vyane_cli.projects.task import Task
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.liveness import look
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import Worker
+from vyane_cli.storage import journal, templates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+OVER = "over"
+"""The reason of the note that ends all gaps before it."""
+
+PATIENCE = 3
+"""After so many rounds with the same gap the main worker alone will not close it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FedBack:
+    """What a round said of the gap."""
+
+    left: tuple[str, ...]
+    why: tuple[str, ...]
+    rounds: int
+    """How many rounds found this gap, this one included."""
+    message_id: str | None
+    """The message to the main worker; None when it was told before, or there is none."""
+    called: bool
+    """Whether the person was called."""
+
+
+def feed_back(runtime: Runtime, project: Project, verdict: Verdict, seen: Seen) -> FedBack:
+    """Cells B and E: write the gap down, tell the main worker once, call the person if need be.
+
+    Nothing is started, queued or paused. The note is the commit point: after a kill before it the
+    next round sends the same message, which is stored already. A gap is the same one until a task
+    changes, or a round has something else to do: then it is told anew.
+    """
+    assert seen.judgement is not None
+    left = tuple(name for one in seen.judgement.evidence for name in one.items)
+    why = _why(verdict, seen)
+    digest = digest_of(project.name, verdict.reason, *left, *why)
+    ledger = seen.books.ledger if seen.books is not None and verdict.cell is Cell.B else None
+    revision = ledger.revision if ledger is not None else None
+    history = _history(runtime, project)
+    last = _last(history, verdict.reason)
+    again = last.get("digest") == digest and last.get("revision") == revision
+    rounds = int(last.get("rounds") or 1) + 1 if again else 1
+    message_id = ""
+    if seen.main is not None and not again:
+        since = float(history[-1]["at"]) if history else project.created_at
+        message_id = _tell(runtime, project, verdict, seen.main, left, why, digest, since)
+    called = _call(runtime, project, verdict, seen, left, why, rounds)
+    record = {
+        "at": runtime.clock().at,
+        "reason": verdict.reason,
+        "left": list(left),
+        "why": list(why),
+        "digest": digest,
+        "revision": revision,
+        "rounds": rounds,
+        "message_id": message_id or (last.get("message_id") if again else None),
+    }
+    _keep(runtime, project, record, again=again)
+    return FedBack(left=left, why=why, rounds=rounds, message_id=message_id or None, called=called)
+
+
+def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
+    """What could not be told, each with its file."""
+    if verdict.cell is not Cell.E or seen.judgement is None:
+        return ()
+    names = {
+        "schedule-unreadable": ("schedule",),
+        "unreadable": ("sources",),
+        "main-not-declared": ("main",),
+        "main-ended": ("main",),
+        "executing-unknown": ("executing",),
+    }.get(verdict.reason)
+    if names is not None:
+        return tuple(located(one.file, one.detail) for one in seen.readings if one.name in names)
+    silent = [one for one in seen.judgement.evidence if one.says is Says.NOTHING]
+    return tuple(located(one.path, one.detail) for one in silent)
+
+
+def _history(runtime: Runtime, project: Project) -> list[dict[str, Any]]:
+    """The notes so far."""
+    lines = journal.read(runtime.layout.gaps(project.name))
+    return [dict(line.record) for line in lines if line.record is not None]
+
+
+def _last(history: Sequence[dict[str, Any]], reason: str) -> dict[str, Any]:
+    """The last note of this reason in the present stretch of gaps; empty when there is none."""
+    for note in history[::-1]:
+        if note.get("reason") == OVER:
+            break
+        if note.get("reason") == reason:
+            return note
+    return {}
+
+
+def end_gaps(runtime: Runtime, project: Project) -> None:
+    """A round has something to do: a gap that comes back after it is another one."""
+    try:
+        history = _history(runtime, project)
+        if history and history[-1].get("reason") != OVER:
+            _keep(runtime, project, {"at": runtime.clock().at, "reason": OVER}, again=False)
+    except VyaneError:
+        return  # a round that has to tell of a gap says so
+
+
+def _keep(runtime: Runtime, project: Project, record: dict[str, Any], *, again: bool) -> None:
+    """A new gap is a new line; of the same one the first few rounds."""
+    if again and record["rounds"] > PATIENCE:
+        return
+    writer = journal.open_writer(runtime.layout.gaps(project.name), runtime.layout.root)
+    try:
+        writer.append([record])
+    finally:
+        writer.close()
+
+
+def _tell(
+    runtime: Runtime,
+    project: Project,
+    verdict: Verdict,
+    main: Worker,
+    left: tuple[str, ...],
+    why: tuple[str, ...],
+    digest: str,
+    since: float,
+) -> str:
+    """One message to the main worker; `since` is when the gap before it was found."""
+    clock = runtime.clock()
+    texts = templates.load(runtime.language, "rounds")
+    name = "unclear" if verdict.cell is Cell.E else "gap"
+    said = ", ".join(left) or "?"
+    text = texts.fill(name, project=project.name, left=said, why="\n".join(why))
+    found = gap_id(project.name, main.id, digest, since)
+    message = from_vyane(found, clock.at, main.id, Kind.CONTEXT_INJECT, text)
+    message = message._replace(ttl_seconds=MONTH_S)  # it is told once, so it waits to be read
+    target = target_of(runtime, main)
+    if not is_stored(runtime, target, message):
+        store(runtime, target, message, clock)
+    return message.id
+
+
+def _call(
+    runtime: Runtime,
+    project: Project,
+    verdict: Verdict,
+    seen: Seen,
+    left: tuple[str, ...],
+    why: tuple[str, ...],
+    rounds: int,
+) -> bool:
+    """Whether a person was called: what is unclear is theirs, and a gap that nobody closes."""
+    name = project.name
+    main = seen.main
+    if verdict.cell is Cell.E:
+        kind, digest = ROUND_KINDS[verdict.reason], digest_of(*why)
+        call = call_of(kind, project=name, digest=digest, why="; ".join(why))
+    elif main is not None and look(runtime, main).liveness is Liveness.EXITED:
+        page = runtime.layout.to_main(name)
+        call = call_of(
+            NeedKind.MAIN_EXITED, project=name, worker=main.id, name=main.name, page=page
+        )
+    elif rounds >= PATIENCE:
+        said, digest = ", ".join(left) or "?", digest_of(*left)
+        call = call_of(NeedKind.GAP, project=name, digest=digest, rounds=PATIENCE, left=said)
+    else:
+        return False
+    return call_person(runtime, call)
+
+
+def call_for_blocked(runtime: Runtime, project: Project, books: Books) -> list[str]:
+    """Cell C: call the person for each blocked task, once for each time it became so; their ids."""
+    assert books.ledger is not None
+    tasks = blocked(books.ledger)
+    for task in tasks:
+        call = call_of(
+            NeedKind.BLOCKED,
+            who=worker_name(runtime, task),
+            project=project.name,
+            task=task.id,
+            changed_at=task.changed_at,
+            title=task.title,
+            why=task.reason,
+        )
+        call_person(runtime, call)
+    return [task.id for task in tasks]
+
+
+def worker_name(runtime: Runtime, task: Task) -> str:
+    """The worker that reported a task last, by name; empty when it was none."""
+    worker = registry.Registry(runtime.layout).workers.get(task.worker)
+    return worker.name if worker is not None else ""

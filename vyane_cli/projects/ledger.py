@@ -1,0 +1,224 @@
+"""`tasks.json`, `taskgraph.json`, `goal.json` of a project: read with how they could be read.
+
+Owner: the project. Writers: `task`, `taskgraph` and `goal`, under the project's ledger lock, and
+people with an editor, without it. Commit point: the rename of the one file that changes. A crash
+leaves the old or the new file; a line of the audit (`tasks-events.jsonl`) may be missing after it.
+
+`read` never fails on what a file says: it is for decisions. `load` raises, for commands.
+`changing` holds the lock, reads, and gives what `save_…` needs to notice an editor's save between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from vyane_cli.errors import (
+    ConflictError,
+    CorruptStateError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TooNewError,
+)
+from vyane_cli.kernel.schemas import clean
+from vyane_cli.projects.books import READ, Books, Readability, Reading, Source
+from vyane_cli.projects.goal import Goal, parse_goal, render_goal
+from vyane_cli.projects.ledger_form import parse_ledger, render_ledger
+from vyane_cli.projects.queue import Graph, check_links, dependencies, parse_graph, render_graph
+from vyane_cli.projects.task import Ledger
+from vyane_cli.storage import document, files, journal
+from vyane_cli.storage.layout import Layout
+from vyane_cli.storage.templates import data_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+BY_HAND = "mend it by hand: nothing reads or writes it until then"
+STARTERS = ("tasks.json", "taskgraph.json", "goal.json")
+
+Stamp = tuple[int, int, int] | None
+
+
+def path_of(layout: Layout, project: str, source: Source) -> str:
+    """The file of a source."""
+    match source:
+        case Source.TASKS:
+            return layout.tasks(project)
+        case Source.GRAPH:
+            return layout.taskgraph(project)
+        case Source.GOAL:
+            return layout.goal(project)
+
+
+def read(layout: Layout, project: str) -> Books:
+    """The books of a project. What cannot be read is None, and its reading says why."""
+    found: dict[Source, Any] = {}
+    readings: dict[Source, Reading] = {}
+    parsers: tuple[tuple[Source, Callable[[Mapping[str, Any]], Any]], ...] = (
+        (Source.TASKS, parse_ledger),
+        (Source.GRAPH, parse_graph),
+        (Source.GOAL, parse_goal),
+    )
+    for source, parse in parsers:
+        readings[source], found[source] = _read(source, path_of(layout, project, source), parse)
+    ledger, graph = found[Source.TASKS], found[Source.GRAPH]
+    if ledger is not None and graph is not None:
+        fault = _link_fault(ledger, graph)
+        if fault is not None:
+            source, detail = fault
+            readings[source] = readings[source]._replace(state=Readability.DAMAGED, detail=detail)
+            found[source] = None
+    return Books(
+        project,
+        tuple(readings.values()),
+        found[Source.TASKS],
+        found[Source.GRAPH],
+        found[Source.GOAL],
+    )
+
+
+def _read(
+    source: Source, path: str, parse: Callable[[Mapping[str, Any]], Any]
+) -> tuple[Reading, Any]:
+    try:
+        value = document.load_as(path, lambda data: parse(_sound(data)), _NOUNS[source])
+    except CorruptStateError as error:
+        newer = error.slug == "too_new"
+        state = Readability.NEWER if newer else Readability.DAMAGED
+        reason = error.reason if error.line is None else f"line {error.line}: {error.reason}"
+        return Reading(source, path, state, reason), None
+    except StorageError as error:
+        return Reading(source, path, Readability.UNREADABLE, error.message), None
+    if value is None:
+        return Reading(source, path, Readability.MISSING, "the file is not there"), None
+    empty = Readability.EMPTY if _is_empty(value) else Readability.READABLE
+    return Reading(source, path, empty), value
+
+
+def _sound(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What every JSON reader takes; a value that could not be written again is damage."""
+    try:
+        found: dict[str, Any] = clean(dict(data), "value")
+    except InvalidInputError as error:
+        raise ValueError(error.message) from None
+    return found
+
+
+_NOUNS = {Source.TASKS: "ledger", Source.GRAPH: "task graph", Source.GOAL: "goal"}
+
+
+def _is_empty(value: Ledger | Graph | Goal) -> bool:
+    if isinstance(value, Ledger):
+        return not value.tasks
+    return not value.nodes if isinstance(value, Graph) else value.empty
+
+
+def _link_fault(ledger: Ledger, graph: Graph) -> tuple[Source, str] | None:
+    """A link to nothing, or a cycle: the file that has it, and what is wrong."""
+    own = {task.id: task.after for task in ledger.tasks}
+    every = dependencies(own.items(), graph)
+    try:
+        check_links(every)
+    except (NotFoundError, InvalidInputError) as error:
+        try:
+            check_links({**dict.fromkeys(every, ()), **own})
+        except (NotFoundError, InvalidInputError):
+            return Source.TASKS, error.message
+        return Source.GRAPH, error.message
+    return None
+
+
+def load(layout: Layout, project: str, *sources: Source) -> Books:
+    """The books, when these sources (else ledger and graph) can be read.
+
+    CorruptStateError names the file, the place and what to do.
+    """
+    books = read(layout, project)
+    for source in sources or (Source.TASKS, Source.GRAPH):
+        check(books.reading(source))
+    return books
+
+
+def check(reading: Reading) -> None:
+    """CorruptStateError unless the file could be read."""
+    if reading.state in READ:
+        return
+    if reading.state is Readability.NEWER:
+        raise TooNewError(reading.path, reading.detail)
+    hint = BY_HAND
+    if reading.state is Readability.MISSING:
+        hint = "put it back from a copy; `vyane project create` with the same name makes it anew"
+    raise CorruptStateError(reading.path, reading.detail, hint=hint)
+
+
+# ------------------------------------------------------------------ changes, under the lock
+
+
+def stamp(path: str) -> Stamp:
+    """What changes whenever somebody saves the file; None when it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def save_ledger(layout: Layout, project: str, ledger: Ledger, before: Stamp) -> Ledger:
+    """Keep the ledger, durably; its revision goes up. ConflictError if it was edited meanwhile."""
+    kept = ledger._replace(revision=ledger.revision + 1)
+    _save(layout, layout.tasks(project), render_ledger(kept), before)
+    return kept
+
+
+def save_graph(layout: Layout, project: str, graph: Graph, before: Stamp) -> Graph:
+    """Keep the graph, durably; its revision goes up. ConflictError if it was edited meanwhile."""
+    kept = graph._replace(revision=graph.revision + 1)
+    _save(layout, layout.taskgraph(project), render_graph(kept), before)
+    return kept
+
+
+def save_goal(layout: Layout, project: str, goal: Goal, before: Stamp) -> Goal:
+    """Keep the goal, durably; its revision goes up. ConflictError if it was edited meanwhile."""
+    kept = goal._replace(revision=goal.revision + 1)
+    _save(layout, layout.goal(project), render_goal(kept), before)
+    return kept
+
+
+def _save(layout: Layout, path: str, value: Mapping[str, Any], before: Stamp) -> None:
+    if stamp(path) != before:
+        raise ConflictError(
+            f"{path} was edited in the meantime; nothing was changed",
+            slug="edited",
+            hint="run the command again",
+        )
+    clean(value, os.path.basename(path))  # what `read` would refuse is not written
+    document.save(path, value, layout.root)
+
+
+def note(layout: Layout, project: str, records: Sequence[Mapping[str, Any]]) -> None:
+    """Append to the audit. Nothing is decided by it: a crash before it loses lines of it only."""
+    path = layout.tasks_events(project)
+    writer = journal.open_writer(path, layout.root)
+    try:
+        writer.append(list(records))
+    finally:
+        writer.close()
+
+
+def make_files(layout: Layout, project: str) -> tuple[str, ...]:
+    """Make the files of a project that are missing, from `state_templates/`; their names."""
+    made = []
+    for name in STARTERS:
+        path = os.path.join(os.path.dirname(layout.project(project)), name)
+        if os.path.exists(path):
+            continue
+        source = os.path.join(data_folder("state_templates"), name)
+        value = document.load(source)
+        if value is None:
+            raise StorageError(source, FileNotFoundError(2, "no such file"))
+        files.make_directories(os.path.dirname(path))
+        document.save(path, value, layout.root)
+        made.append(name)
+    return tuple(made)

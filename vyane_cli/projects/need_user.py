@@ -1,0 +1,63 @@
+"""Need-user: an entry of somebody's own, the list of what is open, and closing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vyane_cli.attention import needs
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, call_of
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.projects.members import select_project
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.sessions.speaker import FromKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+TEXT_MAX = 500
+
+
+def ask_person(
+    runtime: Runtime, why: str, ask: str, *, who: str = "", project: str = ""
+) -> dict[str, Any]:
+    """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made.
+
+    It is about the project that any command means here. Without one it is about none: somebody
+    may wait outside of every project.
+    """
+    for field, text in (("reason", why), ("ask", ask)):
+        if not text.strip() or len(text) > TEXT_MAX:
+            raise InvalidInputError(field, text, f"a sentence of 1 to {TEXT_MAX} characters")
+    if len(who) > TEXT_MAX:
+        raise InvalidInputError("who", who, f"at most {TEXT_MAX} characters")
+    try:
+        project = project or select_project(runtime).name
+    except NotFoundError:
+        project = ""
+    speaker = whoami(runtime)
+    waits = who or (speaker.name if speaker.kind is FromKind.WORKER else "")
+    call = call_of(
+        NeedKind.ASK,
+        who=waits,
+        project=project,
+        speaker=speaker.id,
+        why=" ".join(why.split()),
+        text=why.strip(),
+        sentence=ask.strip(),
+    )
+    call_person(runtime, call)
+    return next(one for one in needs.listing(runtime.layout) if one["key"] == call.key)
+
+
+def list_needs(runtime: Runtime, project: str = "") -> list[dict[str, Any]]:
+    """The open entries, of one project if it is named."""
+    found = needs.listing(runtime.layout)
+    return [one for one in found if not project or one["project"] == project]
+
+
+def resolve_needs(runtime: Runtime, names: list[str]) -> list[dict[str, Any]]:
+    """Close entries by their ids, all or none."""
+    by = whoami(runtime).name
+    return needs.resolve(runtime.layout, names, by, runtime.clock(), runtime.deadline())

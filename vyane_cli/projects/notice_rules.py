@@ -1,0 +1,203 @@
+"""Notices: what vyane itself tells the main worker of a project, one at a time.
+
+The queue is no file: it is what the ledger says and the book does not. So a notice that is refused
+stays at the head by itself, and a change that is over before it was told is told no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.ids import render_ulid
+from vyane_cli.kernel.values import NamedTuple, StrEnum
+from vyane_cli.projects.queue_2 import in_order
+from vyane_cli.projects.task import Ledger, Task, TaskStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+STALL_STEPS_S = (900, 3_600, 14_400, 43_200)
+"""A stall is told of once when it has lasted so long: not every few minutes anew."""
+
+
+class NoticeKind(StrEnum):
+    """What a notice is of; blocked comes first."""
+
+    BLOCKED = "blocked"
+    DONE = "done"
+    STALL = "stall"
+
+
+class Item(NamedTuple):
+    """One thing to tell."""
+
+    kind: NoticeKind
+    key: str
+    """What happened, once: a task with its status and since when, or a stall and how long."""
+    digest: str
+    """Of what is said."""
+    task: Task | None = None
+
+
+class Book(NamedTuple):
+    """What was told, as `projects/{name}/notices.json` has it."""
+
+    told: Mapping[str, str] = {}
+    """Task → key of the last change that was told."""
+    digest: str = ""
+    message: str = ""
+    """Id of the last notice."""
+    at: float = 0.0
+    boot: str = ""
+    boot_ms: int = 0
+    stall: str = ""
+    """Key of the last stall that was told."""
+    mark: str = ""
+    """What the last progress was, and when it was first seen, on the boot clock."""
+    mark_boot: str = ""
+    mark_boot_ms: int = 0
+    mark_age_s: float = 0.0
+    """How old it was then."""
+    rule: str = ""
+    """The last refusal, with its item: each is logged once."""
+    stall_moved: float = 0.0
+    """When something had moved last, when the main worker was told of a stall."""
+    stall_turn: int = 0
+    """How many turns it had had then."""
+
+
+def changes(ledger: Ledger, book: Book, main: str) -> tuple[Item, ...]:
+    """The changes that the main worker does not know of: blocked first, then done.
+
+    One that it reported itself is none. What is older than the project stands in the book.
+    """
+    found = []
+    for task in sorted(ledger.tasks, key=in_order):
+        kind = _KINDS.get(task.status)
+        if kind is None or (main and task.worker == main):
+            continue
+        item = item_of(task, kind)
+        if book.told.get(task.id) != item.key:
+            found.append(item)
+    return tuple(sorted(found, key=lambda item: tuple(NoticeKind).index(item.kind)))
+
+
+_KINDS: Mapping[TaskStatus, NoticeKind] = {
+    TaskStatus.BLOCKED: NoticeKind.BLOCKED,
+    TaskStatus.DONE: NoticeKind.DONE,
+}
+
+
+def item_of(task: Task, kind: NoticeKind) -> Item:
+    """The notice of a task as it is now."""
+    said = (kind, task.id, task.title, task.reason, task.artifact, task.no_artifact_reason)
+    return Item(kind, f"{task.status}:{task.changed_at:.3f}", digest_of(*said), task)
+
+
+def known(book: Book, ledger: Ledger) -> Book:
+    """The book of a project that begins with this ledger: what is done or blocked is no news."""
+    for item in changes(ledger, book, ""):
+        book = count(book, item)
+    return book
+
+
+def digest_of(*said: str) -> str:
+    """The content of a notice, whatever its white space."""
+    text = "\0".join(" ".join(part.split()) for part in said)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def stall_of(moved: float, mark: str, seconds: float, left: tuple[str, ...]) -> Item:
+    """The notice of a stall: the next one comes when it has reached the next step."""
+    step = max([one for one in STALL_STEPS_S if seconds >= one], default=STALL_STEPS_S[0])
+    said = digest_of(NoticeKind.STALL, str(step), *left)
+    return Item(NoticeKind.STALL, f"{moved:.3f}:{mark}:{step}", said)
+
+
+def heard_of_stall(book: Book, mark: str, turns: int) -> float | None:
+    """When something had moved last before the stall that the main worker was told of.
+
+    None when it has had more turns since than the one that reads of it, which moves nothing by
+    itself, or when a task has changed.
+    """
+    same = f":{mark}:" in book.stall
+    return book.stall_moved if same and turns <= book.stall_turn + 1 else None
+
+
+def see(book: Book, mark: str, progress_at: float, clock: Clock) -> Book:
+    """The book with the progress as it is first seen: the boot clock counts from there."""
+    if book.mark == mark and book.mark_boot == clock.boot and clock.boot_ms >= book.mark_boot_ms:
+        return book
+    return book._replace(
+        mark=mark,
+        mark_boot=clock.boot,
+        mark_boot_ms=clock.boot_ms,
+        mark_age_s=max(clock.at - progress_at, 0.0),
+    )
+
+
+def stalled_s(book: Book, clock: Clock) -> float:
+    """For how long nothing moved. After it was seen no step of the wall clock counts."""
+    return (clock.boot_ms - book.mark_boot_ms) / 1000 + book.mark_age_s
+
+
+def notice_id(project: str, target: str, item: Item, at: float) -> str:
+    """The id of the one message of an item: two ticks that tell it send the same message."""
+    said = f"notice {project} {target} {item.task.id if item.task else ''} {item.key}"
+    entropy = hashlib.sha256(said.encode()).digest()[:10]
+    return render_ulid(int(at * 1000), entropy)
+
+
+def gap_id(project: str, target: str, digest: str, since: float) -> str:
+    """The id of the one message of a gap: a round that was killed sends the same one again."""
+    said = f"gap {project} {target} {digest} {since}"
+    return render_ulid(int(since * 1000), hashlib.sha256(said.encode()).digest()[:10])
+
+
+def count(book: Book, item: Item) -> Book:
+    """The book when an item counts as told: the target knows what it says."""
+    if item.task is None:
+        return book._replace(stall=item.key, rule="")
+    return book._replace(told={**book.told, item.task.id: item.key}, rule="")
+
+
+def tell(book: Book, item: Item, message: str, clock: Clock, turns: int) -> Book:
+    """The book after an item became a message. `turns`: how many its target has had."""
+    if item.kind is NoticeKind.STALL:
+        book = book._replace(stall_moved=float(item.key.partition(":")[0]), stall_turn=turns)
+    return count(book, item)._replace(
+        digest=item.digest,
+        message=message,
+        at=clock.at,
+        boot=clock.boot,
+        boot_ms=clock.boot_ms,
+    )
+
+
+def forget(book: Book, ledger: Ledger) -> Book:
+    """Without tasks that the ledger has no more."""
+    known = {task.id for task in ledger.tasks}
+    kept = {task: key for task, key in book.told.items() if task in known}
+    return book if kept == book.told else book._replace(told=kept)
+
+
+def parse_book(data: Mapping[str, Any]) -> Book:
+    """A book from its stored form. TypeError or ValueError when it is none."""
+    known = {key: data[key] for key in Book._fields if key in data}
+    told = known.get("told", {})
+    if not isinstance(told, dict):
+        raise ValueError(f"told: {told!r} is not an object")
+    for key in ("boot_ms", "mark_boot_ms", "stall_turn"):
+        known[key] = int(known.get(key) or 0)
+    for key in ("at", "mark_age_s", "stall_moved"):
+        known[key] = float(known.get(key) or 0)
+    return Book(**known)
+
+
+def render_book(book: Book) -> dict[str, Any]:
+    """The stored form of a book."""
+    return {**book._asdict(), "told": dict(book.told)}

@@ -1,0 +1,208 @@
+"""What comes after what: the nodes of a project's graph, cycles, and the critical path.
+
+A node is a step of the plan that need not be a task. Tasks carry their own links (`after`); a node
+that has the id of a task adds links to it. Both make one graph, over one set of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.kernel.text import nearest_names
+from vyane_cli.kernel.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+Links = Mapping[str, tuple[str, ...]]
+"""Name → what must be done before it."""
+
+
+class Node(NamedTuple):
+    """One step of the plan."""
+
+    id: str
+    title: str = ""
+    after: tuple[str, ...] = ()
+    done: bool = False
+    unknown: Mapping[str, Any] = {}
+
+
+class Graph(NamedTuple):
+    """The plan of a project, beyond its tasks."""
+
+    nodes: tuple[Node, ...] = ()
+    revision: int = 0
+    unknown: Mapping[str, Any] = {}
+
+    def get(self, name: str) -> Node | None:
+        """The node of this id."""
+        return next((node for node in self.nodes if node.id == name), None)
+
+
+def dependencies(
+    tasks: Iterable[tuple[str, tuple[str, ...]]], graph: Graph
+) -> dict[str, tuple[str, ...]]:
+    """All links of tasks (id, after) and nodes, in the order of both files."""
+    links: dict[str, tuple[str, ...]] = dict(tasks)
+    for node in graph.nodes:
+        links[node.id] = tuple(dict.fromkeys((*links.get(node.id, ()), *node.after)))
+    return links
+
+
+def check_links(links: Links) -> None:
+    """NotFoundError for a link to a name that is not there; InvalidInputError for a cycle."""
+    for name, after in links.items():
+        for other in after:
+            if other not in links:
+                near = nearest_names(other, [known for known in links if known != name])
+                hint = "" if near else "`vyane taskgraph show` lists tasks and nodes"
+                raise NotFoundError(f"task or node (for {name} to come after)", other, near, hint)
+    found = cycle(links)
+    if found:
+        way = " → ".join((*found, found[0]))
+        raise InvalidInputError(
+            "after", way, "free of a cycle", slug="cycle", hint="take one link away"
+        )
+
+
+def cycle(links: Links) -> tuple[str, ...]:
+    """The names of one cycle, each coming after the next; empty when there is none."""
+    finished: set[str] = set()
+    for start in links:
+        path: list[str] = []
+        on_path: set[str] = set()
+        stack = [(start, False)]
+        while stack:
+            name, leaving = stack.pop()
+            if leaving:
+                path.pop()
+                on_path.discard(name)
+                finished.add(name)
+            elif name in on_path:
+                return tuple(path[path.index(name) :])
+            elif name not in finished:
+                path.append(name)
+                on_path.add(name)
+                stack.append((name, True))
+                stack += [(other, False) for other in reversed(links.get(name, ()))]
+    return ()
+
+
+def sorted_links(links: Links) -> tuple[str, ...]:
+    """The names, each after all that it waits for. Of a graph without a cycle."""
+    found: dict[str, None] = {}
+    for start in links:
+        stack = [(start, False)]
+        while stack:
+            name, leaving = stack.pop()
+            if leaving:
+                found[name] = None
+            elif name not in found:
+                stack.append((name, True))
+                stack += [(other, False) for other in reversed(links[name]) if other not in found]
+    return tuple(found)
+
+
+def _chains(links: Links) -> tuple[dict[str, int], dict[str, int]]:
+    """For each name the longest chain that ends in it, and the longest that begins with it."""
+    before: dict[str, int] = {}
+    behind = dict.fromkeys(links, 1)
+    names = sorted_links(links)
+    for name in names:
+        before[name] = 1 + max((before[other] for other in links[name]), default=0)
+    for name in reversed(names):
+        for other in links[name]:
+            behind[other] = max(behind[other], behind[name] + 1)
+    return before, behind
+
+
+def critical(links: Links) -> frozenset[str]:
+    """The names that lie on a longest chain of what is left (`links`: without what is done)."""
+    before, behind = _chains(links)
+    longest = max(before.values(), default=0)
+    return frozenset(name for name in links if before[name] + behind[name] - 1 == longest)
+
+
+def critical_path(links: Links) -> tuple[str, ...]:
+    """One longest chain of what is left, its first step first."""
+    before, behind = _chains(links)
+    path: list[str] = []
+    for name in sorted(links, key=lambda n: before[n]):
+        wanted = max(before.values(), default=0) - len(path)
+        follows = not path or path[-1] in links[name]
+        if follows and before[name] == len(path) + 1 and behind[name] == wanted:
+            path.append(name)
+    return tuple(path)
+
+
+def put_node(graph: Graph, node: Node) -> Graph:
+    """The graph with this node, in the place of the one of its id or at the end."""
+    if not is_safe_id(node.id):
+        raise InvalidInputError("node", node.id, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
+    if len(node.title) > 200 or (node.title and not node.title.isprintable()):
+        raise InvalidInputError("title", node.title, "one line of at most 200 characters")
+    if graph.get(node.id) is None:
+        return graph._replace(nodes=(*graph.nodes, node))
+    return graph._replace(nodes=tuple(node if n.id == node.id else n for n in graph.nodes))
+
+
+def find_node(graph: Graph, name: str) -> Node:
+    """The node of this id; NotFoundError names the nearest."""
+    node = graph.get(name)
+    if node is None:
+        near = nearest_names(name, [n.id for n in graph.nodes])
+        raise NotFoundError("node", name, near, "" if near else "`vyane taskgraph show` lists them")
+    return node
+
+
+# ------------------------------------------------------------------ the stored form
+
+
+def parse_graph(data: Mapping[str, Any]) -> Graph:
+    """A graph from `taskgraph.json`, which people may edit. ValueError says which node."""
+    raw = data.get("nodes")
+    if not isinstance(raw, list):
+        raise ValueError('"nodes" is not a list')
+    nodes = tuple(_parse_node(f"nodes[{position}]", item) for position, item in enumerate(raw))
+    seen: set[str] = set()
+    for node in nodes:
+        if node.id in seen:
+            raise ValueError(f"two nodes have the id {node.id}")
+        seen.add(node.id)
+    revision = data.get("revision", 0)
+    if isinstance(revision, bool) or not isinstance(revision, int):
+        raise ValueError(f"revision: {revision!r} is not a whole number")
+    rest = {key: value for key, value in data.items() if key not in Graph._fields and key != "v"}
+    return Graph(nodes, revision, rest)
+
+
+def _parse_node(where: str, data: object) -> Node:
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} is not an object")
+    name, title = data.get("id"), data.get("title", "")
+    if not isinstance(name, str) or not is_safe_id(name):
+        raise ValueError(f"{where}.id: {name!r} is not an id (A-Z, a-z, 0-9, _ and -)")
+    where = f"{where} ({name})"
+    if not isinstance(title, str):
+        raise ValueError(f"{where}.title: {title!r} is not a text")
+    after, done = data.get("after", []), data.get("done", False)
+    if not isinstance(after, list) or not all(isinstance(item, str) for item in after):
+        raise ValueError(f"{where}.after: {after!r} is not a list of ids")
+    if not isinstance(done, bool):
+        raise ValueError(f"{where}.done: {done!r} is not true or false")
+    rest = {key: value for key, value in data.items() if key not in Node._fields}
+    return Node(name, title, tuple(dict.fromkeys(after)), done, rest)
+
+
+def render_graph(graph: Graph) -> dict[str, Any]:
+    """The stored form of a graph."""
+    nodes = []
+    for node in graph.nodes:
+        data = node._asdict()
+        unknown = data.pop("unknown")
+        nodes.append({**data, "after": list(node.after), **unknown})
+    return {**graph.unknown, "revision": graph.revision, "nodes": nodes}

@@ -1,0 +1,172 @@
+"""Readings of a round: what stands in the files, each with file and value. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vyane_cli.attention.kinds import NeedKind, is_of
+from vyane_cli.children.stale import may_be_passed, was_silent
+from vyane_cli.errors import VyaneError
+from vyane_cli.projects import ledger, schedule
+from vyane_cli.projects.books import Books
+from vyane_cli.projects.judging import Judgement, judge
+from vyane_cli.projects.membership import is_at_work, members_of
+from vyane_cli.projects.need_user import list_needs
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.queue_2 import blocked, has_queue
+from vyane_cli.projects.round_rules import Executing, Inputs, Lock, Main, Queue, Schedule, Sources
+from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.task import TaskStatus
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.sessions.worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+class Reading(NamedTuple):
+    """One thing that a round looked at."""
+
+    name: str
+    file: str
+    value: str
+    detail: str = ""
+
+
+class Seen(NamedTuple):
+    """What a round looked at: what decides, and where it stands."""
+
+    inputs: Inputs
+    readings: tuple[Reading, ...]
+    books: Books | None = None
+    judgement: Judgement | None = None
+    main: Worker | None = None
+
+
+def read_schedule(runtime: Runtime, project: str, name: str) -> Seen:
+    """Whether the schedule is paused: asked before anything is locked."""
+    path = runtime.layout.schedules(project)
+    if not name:
+        value, detail = Schedule.NONE, "run by hand"
+    else:
+        try:
+            status = schedule.load(runtime.layout, project).plans[name].status
+            value = Schedule.PAUSED if status is Status.PAUSED else Schedule.ACTIVE
+            detail = name
+        except VyaneError as error:
+            value, detail = Schedule.UNKNOWN, error.message
+    return Seen(Inputs(value), (Reading("schedule", path, value, detail),))
+
+
+def with_lock(seen: Seen, path: str, lock: Lock) -> Seen:
+    """With the domain lock, which is asked for next."""
+    reading = Reading("lock", path, lock)
+    return seen._replace(inputs=seen.inputs._replace(lock=lock), readings=(*seen.readings, reading))
+
+
+def read_project(runtime: Runtime, project: Project, seen: Seen) -> Seen:
+    """The queue, who works, and the goal, in this order."""
+    books = ledger.read(runtime.layout, project.name)
+    queue, read_queue = _queue(runtime, books)
+    executing, read_members = _executing(runtime, project)
+    judgement = judge(books)
+    main, read_main = _main(runtime, project)
+    sources = Sources.READABLE if books.read else Sources.UNREADABLE
+    read_goal = [
+        Reading(f"goal/{one.source}", one.path, one.says, one.detail) for one in judgement.evidence
+    ]
+    goal_path = runtime.layout.goal(project.name)
+    return Seen(
+        seen.inputs._replace(
+            sources=sources,
+            main=Main(read_main.value),
+            queue=queue,
+            executing=executing,
+            goal=judgement.state,
+        ),
+        (
+            *seen.readings,
+            read_queue,
+            read_members,
+            Reading("goal", goal_path, judgement.state),
+            *read_goal,
+            Reading("sources", runtime.layout("projects", project.name), sources, _faults(books)),
+            read_main,
+        ),
+        books,
+        judgement,
+        main,
+    )
+
+
+def _queue(runtime: Runtime, books: Books) -> tuple[Queue, Reading]:
+    path = books.readings[0].path
+    if books.ledger is None:
+        return Queue.EMPTY, Reading("queue", path, "unreadable", books.readings[0].detail)
+    open_ones = list_needs(runtime, books.project)
+    asks = [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
+    value = Queue.EMPTY
+    if has_queue(books.ledger):
+        value = Queue.WORK
+    elif blocked(books.ledger) or asks:
+        value = Queue.BLOCKED
+    counts = dict.fromkeys(TaskStatus, 0)
+    for task in books.ledger.tasks:
+        counts[task.status] += 1
+    said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    waits = f"; you are asked for {', '.join(asks)}" if asks else ""
+    return value, Reading("queue", path, value, (said or "no task") + waits)
+
+
+def _executing(runtime: Runtime, project: Project) -> tuple[Executing, Reading]:
+    """Whether another worker of the project works; the one that runs this round does not count."""
+    path = runtime.layout.registry
+    me = whoami(runtime)
+    try:
+        others = [one for one in members_of(runtime, project) if one.worker.id != me.id]
+        working, unknown = [], []
+        for one in others:
+            at_work = is_at_work(runtime, one)
+            if at_work and not may_be_passed(runtime, one.worker):
+                working.append(one.worker.name)
+            elif at_work is None and not was_silent(runtime, one.worker):
+                unknown.append(one.worker.name)
+    except VyaneError as error:
+        return Executing.UNKNOWN, Reading("executing", path, Executing.UNKNOWN, error.message)
+    if working:
+        return Executing.YES, Reading("executing", path, Executing.YES, _list(working))
+    if unknown:
+        detail = f"cannot be told of {_list(unknown)}"
+        return Executing.UNKNOWN, Reading("executing", path, Executing.UNKNOWN, detail)
+    return Executing.NO, Reading("executing", path, Executing.NO, f"none of {len(others)} works")
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _main(runtime: Runtime, project: Project) -> tuple[Worker | None, Reading]:
+    path = runtime.layout.project(project.name)
+    if not project.main:
+        return None, Reading("main", path, Main.NONE, "none is declared")
+    try:
+        worker = registry.Registry(runtime.layout).workers.get(project.main)
+    except VyaneError as error:
+        return None, Reading("main", path, Main.NONE, error.message)
+    if worker is None or worker.final:
+        ended = f"{worker.name} has ended ({worker.status})" if worker else "it is on no record"
+        return None, Reading("main", path, Main.ENDED, ended)
+    return worker, Reading("main", path, Main.DECLARED, worker.name)
+
+
+def located(path: str, detail: str) -> str:
+    """What is wrong, and where: an error names its file by itself."""
+    return detail if detail.startswith(path) else f"{path}: {detail}"
+
+
+def _faults(books: Books) -> str:
+    return "; ".join(located(one.path, one.detail) for one in books.readings if not one.read)

@@ -1,0 +1,146 @@
+"""When a schedule is due: an RRULE of RFC 5545, as far as cron, systemd and launchd can say it.
+
+All of them think in minutes of a day and days of a week, in local time; so does this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.kernel.values import NamedTuple
+
+DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+"""Monday is 0, as for `time.localtime`."""
+EVERY_DAY = tuple(range(7))
+EVERY_HOUR = tuple(range(24))
+LOOK_AHEAD_MIN = 8 * 24 * 60
+_PART = re.compile(r"([A-Z]+)=([A-Z0-9,]+)")
+_KNOWN = ("FREQ", "INTERVAL", "BYDAY", "BYHOUR", "BYMINUTE")
+
+
+class Recurrence(NamedTuple):
+    """The minutes at which something is due."""
+
+    days: tuple[int, ...]
+    hours: tuple[int, ...]
+    minutes: tuple[int, ...]
+
+
+def parse_rrule(text: str) -> Recurrence:
+    """The recurrence of an RRULE; InvalidInputError names what it has that no timer can do."""
+    parts = {}
+    for part in text.strip().upper().removeprefix("RRULE:").split(";"):
+        match = _PART.fullmatch(part)
+        if match is None or match[1] not in _KNOWN or match[1] in parts:
+            raise _wrong(text, f"made of {', '.join(_KNOWN)}, each once")
+        parts[match[1]] = match[2]
+    interval = _numbers(text, parts.get("INTERVAL", "1"), 1, 59)[0]
+    days = _days(text, parts["BYDAY"]) if "BYDAY" in parts else EVERY_DAY
+    hours = _numbers(text, parts["BYHOUR"], 0, 23) if "BYHOUR" in parts else None
+    minutes = _numbers(text, parts["BYMINUTE"], 0, 59) if "BYMINUTE" in parts else None
+    match parts.get("FREQ"):
+        case "MINUTELY" if 60 % interval == 0 and minutes is None:
+            return Recurrence(days, hours or EVERY_HOUR, tuple(range(0, 60, interval)))
+        case "HOURLY" if interval < 24 and 24 % interval == 0 and hours is None:
+            return Recurrence(days, tuple(range(0, 24, interval)), minutes or (0,))
+        case "DAILY" | "WEEKLY" if interval == 1 and hours is not None:
+            if parts["FREQ"] == "DAILY" or "BYDAY" in parts:
+                return Recurrence(days, hours, minutes or (0,))
+        case _:
+            pass
+    raise _wrong(text, "one that a timer can do: a step that divides the hour or the day")
+
+
+def _wrong(text: str, expected: str) -> InvalidInputError:
+    return InvalidInputError(
+        "rrule",
+        text,
+        expected,
+        hint="such as FREQ=HOURLY;BYMINUTE=0,30 or FREQ=WEEKLY;BYDAY=MO,FR;BYHOUR=9",
+    )
+
+
+def _numbers(text: str, given: str, least: int, most: int) -> tuple[int, ...]:
+    numbers = given.split(",")
+    if not all(one.isdigit() and least <= int(one) <= most for one in numbers):
+        raise _wrong(text, f"with numbers from {least} to {most}")
+    return tuple(sorted({int(one) for one in numbers}))
+
+
+def _days(text: str, given: str) -> tuple[int, ...]:
+    names = given.split(",")
+    if not all(name in DAYS for name in names):
+        raise _wrong(text, f"with days of {', '.join(DAYS)}")
+    return tuple(sorted({DAYS.index(name) for name in names}))
+
+
+def every(minutes: int) -> tuple[str, str]:
+    """The rules of A and B for a round every so many minutes: B lies half a step behind A."""
+    if minutes in (10, 12, 20, 30):
+        half = minutes // 2
+        lists = (",".join(str(m) for m in range(start, 60, minutes)) for start in (0, half))
+        first, second = (f"FREQ=HOURLY;BYMINUTE={one}" for one in lists)
+        return first, second
+    if minutes % 60 == 0 and 0 < minutes // 60 < 24 and 24 % (minutes // 60) == 0:
+        hourly = f"FREQ=HOURLY;INTERVAL={minutes // 60};BYMINUTE="
+        return f"{hourly}0", f"{hourly}30"
+    raise InvalidInputError(
+        "every",
+        f"{minutes} min",
+        "10, 12, 20 or 30 minutes, or 1, 2, 3, 4, 6, 8 or 12 hours",
+        hint="`vyane schedule set A RRULE` takes other rules",
+    )
+
+
+def next_after(
+    due: Recurrence, now_s: float, local: Callable[[float], tuple[int, int, int]]
+) -> float | None:
+    """The next time at which it is due, in Unix seconds. `local`: time → (weekday, hour, minute).
+
+    An hour that the clock leaves out is passed over; of one that comes twice both count.
+    """
+    minute_s = now_s // 60 * 60
+    for step in range(1, LOOK_AHEAD_MIN):
+        at = minute_s + step * 60
+        weekday, hour, minute = local(at)
+        if weekday in due.days and hour in due.hours and minute in due.minutes:
+            return at
+    return None
+
+
+# ------------------------------------------------------------------ as timers have it
+
+
+def to_cron(due: Recurrence) -> str:
+    """The five fields of a crontab line."""
+    days = "*" if due.days == EVERY_DAY else ",".join(str((day + 1) % 7) for day in due.days)
+    hours = "*" if due.hours == EVERY_HOUR else ",".join(map(str, due.hours))
+    return f"{','.join(map(str, due.minutes))} {hours} * * {days}"
+
+
+def to_systemd(due: Recurrence) -> str:
+    """An OnCalendar= expression."""
+    names = ",".join(DAYS[day].capitalize() + _TAILS[day] for day in due.days)
+    days = "" if due.days == EVERY_DAY else names + " "
+    hours = "*" if due.hours == EVERY_HOUR else ",".join(f"{hour:02}" for hour in due.hours)
+    return f"{days}*-*-* {hours}:{','.join(f'{minute:02}' for minute in due.minutes)}:00"
+
+
+_TAILS = ("n", "e", "d", "u", "i", "t", "n")
+
+
+def to_launchd(due: Recurrence) -> list[dict[str, int]]:
+    """The dictionaries of StartCalendarInterval; a key that is left out stands for any."""
+    found: list[dict[str, int]] = []
+    for day in (None,) if due.days == EVERY_DAY else due.days:
+        for hour in (None,) if due.hours == EVERY_HOUR else due.hours:
+            for minute in due.minutes:
+                one = {"Minute": minute}
+                if hour is not None:
+                    one["Hour"] = hour
+                if day is not None:
+                    one["Weekday"] = (day + 1) % 7
+                found.append(one)
+    return found

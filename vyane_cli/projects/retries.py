@@ -1,0 +1,109 @@
+"""Starts of a task: what became of them, and whether a round starts it again by itself.
+
+Nothing is kept for it: the claims that were freed say how often, the workers' records how it ended,
+and the person's resolved entries that somebody has looked.
+"""
+
+from __future__ import annotations
+
+from vyane_cli.attention import needs
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, call_of, key_of
+from vyane_cli.children import launches
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.projects import claims
+from vyane_cli.projects.books import Books
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.retry_rules import End, Refusal, Start, ask_again, fate_of
+from vyane_cli.projects.task import Task, TaskStatus
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import Worker, WorkerStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+def why_not_again(runtime: Runtime, project: Project, task: Task) -> Refusal | None:
+    """Why a task is not started again by itself, after the starts that came to nothing."""
+    return ask_again(starts_of(runtime, project, task), int(runtime.config["wake.attempts"]))
+
+
+def starts_of(runtime: Runtime, project: Project, task: Task) -> tuple[Start, ...]:
+    """The starts of a task since it last became pending that came to nothing, oldest first."""
+    found = [
+        claim
+        for claim in claims.stale(runtime.layout, project.name, task.id)
+        if claim.generation == task.generation
+    ]
+    workers = registry.Registry(runtime.layout).workers
+    return tuple(
+        Start(
+            claim.worker,
+            fate_of(end_of(runtime, workers.get(claim.worker))),
+            needs.was_resolved(
+                runtime.layout,
+                key_of(NeedKind.START, project=project.name, task=task.id, worker=claim.worker),
+            ),
+        )
+        for claim in sorted(found, key=lambda claim: claim.number)
+    )
+
+
+def end_of(runtime: Runtime, worker: Worker | None) -> End:
+    """What is known of the end of a worker that a task was started with."""
+    if worker is None:
+        return End(False)
+    try:
+        launch = launches.load(runtime.layout, worker.id)
+    except CorruptStateError:
+        launch = None
+    if launch is None:
+        return End(True, worker.status is WorkerStatus.KILLED)
+    session = registry.read_current(runtime.layout, worker.id)
+    return End(
+        True,
+        worker.status is WorkerStatus.KILLED,
+        True,
+        launch.launcher is not None,
+        launch.process is not None or bool(session),
+        launch.exit_status,
+    )
+
+
+def stuck_tasks(
+    runtime: Runtime, project: Project, books: Books, held: frozenset[str]
+) -> dict[str, Refusal]:
+    """The tasks that are not started again by itself, each with why. Changes nothing."""
+    assert books.ledger is not None
+    tried = {claim.task for claim in claims.all_stale(runtime.layout, project.name).values()}
+    refusals = {
+        task.id: why_not_again(runtime, project, task)
+        for task in books.ledger.tasks
+        if task.status in (TaskStatus.PENDING, TaskStatus.RUNNING) and task.id in tried - held
+    }
+    return {name: refusal for name, refusal in refusals.items() if refusal is not None}
+
+
+def call_for_stuck(
+    runtime: Runtime, project: Project, books: Books, held: frozenset[str]
+) -> list[str]:
+    """Call the person once for each task that is not started again by itself; the tasks."""
+    assert books.ledger is not None
+    stuck = stuck_tasks(runtime, project, books, held)
+    for task in books.ledger.tasks:
+        refusal = stuck.get(task.id)
+        if refusal is None:
+            continue
+        call = call_of(
+            NeedKind.START,
+            "again",
+            project=project.name,
+            task=task.id,
+            worker=refusal.start.worker,
+            title=task.title,
+            attempts=refusal.attempts,
+            fate=refusal.start.fate,
+        )
+        call_person(runtime, call)
+    return list(stuck)

@@ -1,0 +1,310 @@
+"""Wake: one round. Lock the domain, keep house, read, decide by the matrix, do one thing.
+
+A round never edits the ledger and never advances the queue of notices. What a kill leaves is an
+earlier step done and a later one not: each step done twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, RoundSays, call_of, is_of
+from vyane_cli.conversations.rounds import show_all
+from vyane_cli.delivery.ring import nudge_all
+from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.projects import schedule
+from vyane_cli.projects.calls import call_for_late
+from vyane_cli.projects.claims_2 import held_tasks
+from vyane_cli.projects.dispatch import NOTHING, Dispatched, call_for_waiting, dispatch, preview
+from vyane_cli.projects.gaps import FedBack, call_for_blocked, end_gaps, feed_back
+from vyane_cli.projects.need_user import list_needs
+from vyane_cli.projects.notice_rules import digest_of
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.readings import Reading, Seen, read_project, read_schedule, with_lock
+from vyane_cli.projects.retries import call_for_stuck
+from vyane_cli.projects.round_rules import Action, Cell, Lock, Schedule, Verdict, decide_round
+from vyane_cli.projects.schedule_2 import set_status, vyane_path
+from vyane_cli.projects.schedule_rules import Status, check_schedule, completed
+from vyane_cli.projects.stalled import call_for_each
+from vyane_cli.storage import journal, locks
+from vyane_cli.upkeep.ended_needs import end_calls
+from vyane_cli.upkeep.rounds import keep_house
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+LOOK_S = 0.05
+"""For so long a round waits for the domain: a dry run or `vyane status` has it for a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingDone:
+    """There was nothing to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """A and B were paused."""
+
+    paused: bool
+    """False when they were paused already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledAndPaused:
+    """The person was called, and A and B were paused."""
+
+    called_for: tuple[str, ...]
+    """Blocked tasks, and the entries in which somebody asks for the person."""
+    paused: bool
+
+
+Done = NothingDone | Dispatched | CalledAndPaused | Paused | FedBack
+"""What came of the action of a round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundFailure:
+    """Why a round could not carry out its action, or would not."""
+
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundReport:
+    """A round as `wake` prints it."""
+
+    round: str
+    project: str
+    schedule: str | None
+    cell: Cell
+    reason: str
+    action: Action
+    readings: tuple[Reading, ...]
+    dry_run: bool
+    maintenance: dict[str, Any] | None
+    done: Done | None
+    would: str | None
+    error: RoundFailure | None
+
+
+class Round(NamedTuple):
+    """One round: where it landed, why, and what it did."""
+
+    id: str
+    project: str
+    schedule: str | None
+    verdict: Verdict
+    seen: Seen
+    dry_run: bool = False
+    maintenance: dict[str, Any] | None = None
+    done: Done | None = None
+    would: str = ""
+    """Of a dry run that would start a worker: its task, or what happens when none can start."""
+    error: VyaneError | None = None
+    """Why its action could not be carried out, or would not: for the exit code."""
+
+    def report(self) -> RoundReport:
+        """Return the round as `wake` prints it."""
+        error = self.error
+        return RoundReport(
+            round=self.id,
+            project=self.project,
+            schedule=self.schedule,
+            cell=self.verdict.cell,
+            reason=self.verdict.reason,
+            action=self.verdict.action,
+            readings=self.seen.readings,
+            dry_run=self.dry_run,
+            maintenance=self.maintenance,
+            done=self.done,
+            would=self.would or None,
+            error=RoundFailure(code=error.slug, message=error.message, hint=error.hint)
+            if error is not None
+            else None,
+        )
+
+
+def wake(runtime: Runtime, project: Project, schedule: str, *, dry_run: bool) -> Round:
+    """One round of a project. A dry run reads and decides, and changes nothing.
+
+    `schedule`: A or B, or empty for a round by hand, which no pause stops.
+    """
+    if schedule:
+        check_schedule(schedule)
+    clock = runtime.clock()
+    made = Round(
+        runtime.new_id(clock.now_ms),
+        project.name,
+        schedule or None,
+        Verdict(Cell.E, "", Action.NOTHING),
+        read_schedule(runtime, project.name, schedule),
+        dry_run,
+    )
+    if made.seen.inputs.schedule is Schedule.PAUSED:
+        return made._replace(verdict=decide_round(made.seen.inputs))
+    path = runtime.layout.domain(project.name)
+    if dry_run:
+        held = Lock.HELD if _is_locked(path) else Lock.OURS
+        made = made._replace(seen=with_lock(made.seen, path, held))
+        if held is Lock.HELD:
+            return made._replace(verdict=decide_round(made.seen.inputs))
+        return _alone(runtime, project, made)
+    lock = locks.take_soon(path, LOOK_S)
+    if lock is None:
+        made = made._replace(seen=with_lock(made.seen, path, Lock.HELD))
+        return made._replace(verdict=decide_round(made.seen.inputs))
+    try:
+        made = _alone(runtime, project, made._replace(seen=with_lock(made.seen, path, Lock.OURS)))
+    finally:
+        locks.give_back(lock)
+    show_all(runtime)  # it takes its time, and no round has to wait for it
+    return made
+
+
+def _is_locked(path: str) -> bool:
+    """Whether a round is at work. Nothing is made; a round that comes in between waits for us."""
+    lock = locks.take_now(path) if os.path.exists(path) else path
+    if lock is None:
+        return True
+    if lock is not path:
+        locks.give_back(lock)
+    return False
+
+
+def _alone(runtime: Runtime, project: Project, made: Round) -> Round:
+    """The round of the one that holds the domain."""
+    _complete_environment(runtime, project)
+    if not made.dry_run:
+        made = made._replace(maintenance=keep_house(runtime, project))
+    seen = read_project(runtime, project, made.seen)
+    made = made._replace(seen=seen, verdict=decide_round(seen.inputs))
+    if made.dry_run:
+        if made.verdict.action is Action.DISPATCH and seen.books is not None:
+            try:
+                return made._replace(would=preview(runtime, project, seen.books))
+            except VyaneError as error:
+                return made._replace(error=error)
+        return made
+    try:
+        made = made._replace(done=_act(runtime, project, made))
+        if seen.books is not None and seen.books.ledger is not None:
+            call_for_late(runtime, project, seen.books.ledger)
+        if made.verdict.cell is not Cell.SKIP:
+            _end_calls(runtime, project, made)
+    except VyaneError as error:
+        made = made._replace(error=error)
+        _call_about(runtime, project, error)
+    _note(runtime, project, made)
+    call_for_each(runtime)
+    nudge_all(runtime)
+    return made
+
+
+def _complete_environment(runtime: Runtime, project: Project) -> None:
+    """A timer gives next to no environment: what the installing shell had is on record."""
+    try:
+        installed = schedule.load(runtime.layout, project.name).installed
+    except CorruptStateError:
+        installed = None
+    kept = installed.environment if installed is not None else {}
+    runtime.environ = completed(runtime.environ, kept, os.path.dirname(vyane_path(runtime)))
+
+
+def _act(runtime: Runtime, project: Project, made: Round) -> Done:
+    """The action of the cell. One dispatch at most; E never pauses."""
+    seen = made.seen
+    if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
+        end_gaps(runtime, project)
+    match made.verdict.action:
+        case Action.NOTHING:
+            return NothingDone()
+        case Action.DISPATCH:
+            assert seen.main is not None
+            assert seen.books is not None
+            came = dispatch(runtime, project, seen.main, made.id)
+            held = held_tasks(runtime, project.name)
+            stuck = call_for_stuck(runtime, project, seen.books, held)
+            waiting = came.outcome == NOTHING and not held and not stuck
+            if waiting:
+                call_for_waiting(runtime, project, seen.books)
+            return replace(came, stuck=tuple(stuck), called=waiting)
+        case Action.CALL_AND_PAUSE:
+            assert seen.books is not None
+            called = call_for_blocked(runtime, project, seen.books)
+            open_ones = list_needs(runtime, project.name)
+            called += [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
+            paused = set_status(runtime, project.name, _PAUSED)
+            return CalledAndPaused(called_for=tuple(called), paused=paused)
+        case Action.PAUSE:
+            return Paused(paused=set_status(runtime, project.name, _PAUSED))
+        case Action.FEED_BACK:
+            return feed_back(runtime, project, made.verdict, seen)
+
+
+_PAUSED = Status.PAUSED
+
+
+def _call_about(runtime: Runtime, project: Project, error: VyaneError) -> None:
+    """What no round can do: the person is called once for each cause."""
+    call = call_of(
+        NeedKind.ROUND,
+        project=project.name,
+        slug=error.slug,
+        digest=digest_of(error.message),
+        message=error.message,
+        hint=error.hint,
+    )
+    try:
+        call_person(runtime, call)
+    except VyaneError:
+        return  # the exit code says it
+
+
+def _end_calls(runtime: Runtime, project: Project, made: Round) -> None:
+    """End the entries of the project that this round shows to be without a cause."""
+    started = isinstance(made.done, Dispatched) and bool(made.done.called)
+    waiting = made.verdict.cell is Cell.A and started
+    says = RoundSays(project.name, made.verdict.cell, made.verdict.reason, waiting)
+    try:
+        end_calls(runtime, says=says)
+    except VyaneError:
+        return  # the next round does it
+
+
+def _note(runtime: Runtime, project: Project, made: Round) -> None:
+    """One line a round, for whoever asks what rounds did. It decides nothing: not flushed."""
+    clock = runtime.clock()
+    record = {
+        "round": made.id,
+        "at": clock.at,
+        "boot": clock.boot,
+        "awake_ms": clock.awake_ms,
+        "schedule": made.schedule,
+        "cell": str(made.verdict.cell),
+        "reason": made.verdict.reason,
+        "action": str(made.verdict.action),
+        "done": asdict(made.done) if made.done is not None else None,
+        "error": made.error.slug if made.error is not None else None,
+    }
+    try:
+        writer = journal.open_writer(runtime.layout.rounds(project.name), runtime.layout.root)
+        try:
+            writer.append([record], durable=False)
+        finally:
+            writer.close()
+    except VyaneError:
+        return
+
+
+def last_round(runtime: Runtime, project: str) -> dict[str, Any] | None:
+    """What the last round that held the domain did."""
+    last = journal.read_last(runtime.layout.rounds(project))
+    return dict(last.record) if last is not None and last.record is not None else None

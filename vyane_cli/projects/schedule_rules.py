@@ -1,0 +1,193 @@
+"""Schedules A and B of a project: when rounds run, and whether they are paused.
+
+The system's own timer always fires; a paused schedule makes its round end at once. So a pause
+needs no access to the timer, and touches nothing but `status`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.kernel.values import NamedTuple, StrEnum
+from vyane_cli.projects.recurrence import every, next_after, parse_rrule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAMES = ("A", "B")
+
+
+class Status(StrEnum):
+    """Whether rounds of a schedule do anything."""
+
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+
+
+class With(StrEnum):
+    """Who fires."""
+
+    CRON = "cron"
+    SYSTEMD = "systemd"
+    LAUNCHD = "launchd"
+
+
+class Plan(NamedTuple):
+    """One schedule."""
+
+    rrule: str
+    status: Status = Status.ACTIVE
+    unknown: Mapping[str, Any] = {}
+
+
+class Installed(NamedTuple):
+    """The timers that were made for a project, and what the shell had that made them."""
+
+    timer: With
+    environment: Mapping[str, str]
+    at: float
+
+
+class Schedules(NamedTuple):
+    """`projects/{name}/schedules.json`."""
+
+    plans: Mapping[str, Plan]
+    installed: Installed | None = None
+    unknown: Mapping[str, Any] = {}
+
+    @property
+    def paused(self) -> bool:
+        """Whether all are paused."""
+        return all(plan.status is Status.PAUSED for plan in self.plans.values())
+
+    def with_status(self, status: Status) -> Schedules:
+        """A and B together: both change, or none."""
+        plans = {name: plan._replace(status=status) for name, plan in self.plans.items()}
+        return self._replace(plans=plans)
+
+    def with_rules(self, rules: Mapping[str, str]) -> Schedules:
+        """With other times for some; what is paused stays paused."""
+        plans = {
+            name: plan._replace(rrule=rules.get(name, plan.rrule))
+            for name, plan in self.plans.items()
+        }
+        return self._replace(plans=plans)
+
+
+DEFAULT_MINUTES = 30
+DEFAULT = Schedules(dict(zip(NAMES, map(Plan, every(DEFAULT_MINUTES)), strict=True)))
+"""Of a project that has no file yet."""
+
+
+def check_schedule(name: str) -> str:
+    """A schedule by its name."""
+    if name not in NAMES:
+        raise InvalidInputError("schedule", name, "A or B", slug="unknown_schedule")
+    return name
+
+
+def parse_schedules(data: Mapping[str, Any]) -> Schedules:
+    """Schedules from their stored form, which people may edit. ValueError says which key."""
+    raw = data.get("schedules")
+    if not isinstance(raw, dict) or sorted(raw) != sorted(NAMES):
+        raise ValueError('"schedules" is not an object with "A" and "B"')
+    plans = {name: _parse_plan(f"schedules.{name}", raw[name]) for name in NAMES}
+    rest = {key: v for key, v in data.items() if key not in ("v", "schedules", "installed")}
+    return Schedules(plans, _parse_installed(data.get("installed")), rest)
+
+
+def _parse_plan(where: str, data: object) -> Plan:
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} is not an object")
+    status, rrule = data.get("status"), data.get("rrule")
+    if status not in tuple(Status):
+        raise ValueError(f"{where}.status: {status!r} is not one of {', '.join(Status)}")
+    if not isinstance(rrule, str):
+        raise ValueError(f"{where}.rrule: {rrule!r} is not a text")
+    try:
+        parse_rrule(rrule)
+    except InvalidInputError as error:
+        raise ValueError(f"{where}.{error.message}") from None
+    rest = {key: value for key, value in data.items() if key not in Plan._fields}
+    return Plan(rrule, Status(status), rest)
+
+
+def _parse_installed(data: object) -> Installed | None:
+    if data is None:
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("environment"), dict):
+        raise ValueError('installed: not an object with "timer" and "environment"')
+    environment = data["environment"]
+    if not all(isinstance(value, str) for value in environment.values()):
+        raise ValueError("installed.environment: not an object of texts")
+    timer, at = data.get("timer"), data.get("at", 0)
+    if timer not in tuple(With):
+        raise ValueError(f"installed.timer: {timer!r} is not one of {', '.join(With)}")
+    if isinstance(at, bool) or not isinstance(at, (int, float)):
+        raise ValueError(f"installed.at: {at!r} is not a time in Unix seconds")
+    return Installed(With(timer), environment, float(at))
+
+
+def render_schedules(schedules: Schedules) -> dict[str, Any]:
+    """The stored form of schedules."""
+    plans = {
+        name: {**plan.unknown, "rrule": plan.rrule, "status": str(plan.status)}
+        for name, plan in schedules.plans.items()
+    }
+    data: dict[str, Any] = {**schedules.unknown, "schedules": plans}
+    if schedules.installed is not None:
+        data["installed"] = schedules.installed._asdict()
+    return data
+
+
+def next_round(
+    known: Schedules, after_s: float, local: Callable[[float], tuple[int, int, int]]
+) -> float | None:
+    """When the first round of what is active is due after a time; None: none is."""
+    times = [
+        next_after(parse_rrule(plan.rrule), after_s, local)
+        for plan in known.plans.values()
+        if plan.status is Status.ACTIVE
+    ]
+    return min((at for at in times if at is not None), default=None)
+
+
+def were_due(
+    known: Schedules,
+    count: int,
+    since_s: float,
+    now_s: float,
+    local: Callable[[float], tuple[int, int, int]],
+) -> bool:
+    """Whether so many rounds were due between two times."""
+    at: float | None = since_s
+    for _ in range(count):
+        at = next_round(known, at, local) if at is not None else None
+    return at is not None and at <= now_s
+
+
+# ------------------------------------------------------------------ the environment of a round
+
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_MESSAGES", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
+"""What a timer does not give, and programs need: recorded when the timers are made.
+
+A worker gets the last two only where its runtime's `keep` says so, as from any shell.
+"""
+
+
+def recorded(environ: Mapping[str, str]) -> dict[str, str]:
+    """What is kept of the environment of the shell that makes the timers. Never a secret."""
+    return {name: environ[name] for name in KEPT if environ.get(name)}
+
+
+def completed(environ: Mapping[str, str], kept: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The environment of a round: the timer's own, then what was recorded.
+
+    `folder` has the `vyane` of this installation: workers find it whatever else they find.
+    """
+    out = {**{name: kept[name] for name in KEPT if name in kept}, **environ}
+    paths = [*kept.get("PATH", "").split(":"), *environ.get("PATH", "").split(":"), folder]
+    out["PATH"] = ":".join(dict.fromkeys(path for path in paths if path))
+    return out

@@ -1,0 +1,163 @@
+"""A task of a project's ledger: what it is, and what may become of it.
+
+The ledger in its parts: the values here; `core.ledger` changes them; `core.queue` reads from them
+what may be started; `core.ledger_form` is `tasks.json`; `core.taskgraph` what comes after what;
+`core.books` all files of a project, each with how it could be read; `core.claims` keeps two rounds
+from one task. A round changes no task: it takes a claim, and the worker reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.kernel.values import NamedTuple, StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TITLE_MAX = 200
+TEXT_MAX = 48 * 1024
+REASON_MAX = 2_000
+LINE_MAX = 40
+
+
+class TaskStatus(StrEnum):
+    """What a task is at."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    BLOCKED = "blocked"
+
+
+_S = TaskStatus
+# fmt: off
+TRANSITIONS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
+    _S.PENDING: frozenset({_S.RUNNING, _S.DONE, _S.BLOCKED}),
+    _S.RUNNING: frozenset({_S.PENDING, _S.DONE, _S.BLOCKED}),
+    _S.BLOCKED: frozenset({_S.PENDING, _S.RUNNING, _S.DONE}),
+    _S.DONE:    frozenset({_S.PENDING}),  # opened again: it has to be started anew
+}
+# fmt: on
+
+
+class Task(NamedTuple):
+    """One item of the ledger."""
+
+    id: str
+    title: str
+    text: str = ""
+    """What a worker is told beside the title."""
+    line: str = ""
+    """Of the tasks of one line one runs at a time; a task without a line is alone on its own."""
+    status: TaskStatus = TaskStatus.PENDING
+    order: int = 0
+    """Lower comes first, then the number of the id."""
+    after: tuple[str, ...] = ()
+    """Tasks and nodes of the graph that must be done before it starts."""
+    deadline_at: float | None = None
+    reason: str = ""
+    """Why it is blocked; empty otherwise."""
+    artifact: str = ""
+    """What was made, when it is done: a path."""
+    no_artifact_reason: str = ""
+    """Why there is none, when it is done without."""
+    worker: str = ""
+    """The worker that reported last."""
+    created_at: float = 0.0
+    generation: int = 0
+    """How often it became pending again: what was tried before that is over."""
+    changed_at: float = 0.0
+    """When the status changed last."""
+    started_at: float | None = None
+    """When it ran first."""
+    ended_at: float | None = None
+    unknown: Mapping[str, Any] = {}
+    """Fields of a later version, kept as they are."""
+
+    def overdue(self, now: float) -> bool:
+        """Whether its deadline has passed and it is not done."""
+        late = self.deadline_at is not None and self.deadline_at <= now
+        return late and self.status is not TaskStatus.DONE
+
+
+class Ledger(NamedTuple):
+    """All tasks of a project, in the order of the file."""
+
+    tasks: tuple[Task, ...] = ()
+    revision: int = 0
+    next: int = 1
+    """Number of the next id: numbers are never used twice."""
+    unknown: Mapping[str, Any] = {}
+
+    def get(self, task_id: str) -> Task | None:
+        """The task of this id."""
+        return next((task for task in self.tasks if task.id == task_id), None)
+
+
+class Change(NamedTuple):
+    """What somebody reports of a task."""
+
+    status: TaskStatus
+    reason: str = ""
+    artifact: str = ""
+    no_artifact_reason: str = ""
+    worker: str = ""
+
+
+def check_texts(task: Task) -> Task:
+    """The task when its texts are ones that we take; InvalidInputError otherwise."""
+    if not task.title.strip() or len(task.title) > TITLE_MAX or not task.title.isprintable():
+        raise InvalidInputError("title", task.title, f"one line of 1 to {TITLE_MAX} characters")
+    if len(task.text) > TEXT_MAX or "\0" in task.text:
+        raise InvalidInputError(
+            "text",
+            "…",
+            f"a text of at most {TEXT_MAX // 1024} KiB without NUL",
+            hint="put it into a file, and name the file",
+        )
+    if task.line and not (is_safe_id(task.line) and len(task.line) <= LINE_MAX):
+        raise InvalidInputError("line", task.line, "a short name: A-Z, a-z, 0-9, _ and -")
+    return task
+
+
+def check_change(change: Change) -> None:
+    """InvalidInputError when a status lacks what it needs, or has what belongs to another."""
+    status = change.status
+    if status is TaskStatus.BLOCKED and not change.reason.strip():
+        raise InvalidInputError(
+            "reason",
+            change.reason,
+            "given: who or what blocks it?",
+            missing=True,
+            hint="--reason TEXT",
+        )
+    if status is not TaskStatus.BLOCKED and change.reason:
+        raise InvalidInputError("reason", change.reason, f"a part of {status}, only of blocked")
+    if status is TaskStatus.DONE and not (change.artifact or change.no_artifact_reason.strip()):
+        raise InvalidInputError(
+            "artifact",
+            change.artifact,
+            "given: what was made?",
+            missing=True,
+            hint="--artifact PATH, or --no-artifact-reason TEXT",
+        )
+    if change.artifact and change.no_artifact_reason:
+        raise InvalidInputError(
+            "no-artifact-reason", change.no_artifact_reason, "empty, as it is with an artifact"
+        )
+    if status is not TaskStatus.DONE and (change.artifact or change.no_artifact_reason):
+        what = change.artifact or change.no_artifact_reason
+        raise InvalidInputError("artifact", what, f"a part of {status}, only of done")
+    for field in ("reason", "no_artifact_reason", "artifact"):
+        if len(getattr(change, field)) > REASON_MAX:
+            raise InvalidInputError(field, "…", f"at most {REASON_MAX} characters")
+
+
+def number_of(task_id: str) -> int:
+    """The number of an id that `add` made, 0 for another."""
+    digits = task_id[1:]
+    return int(digits) if task_id[:1] == "T" and digits.isascii() and digits.isdigit() else 0

@@ -1,0 +1,265 @@
+"""Tasks of a project: add, edit, list, show. A change is one file, replaced under the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from vyane_cli.errors import VyaneError
+from vyane_cli.kernel.values import OMIT, InJson
+from vyane_cli.projects import ledger
+from vyane_cli.projects.books import Books
+from vyane_cli.projects.claims_2 import held_tasks
+from vyane_cli.projects.ledger_2 import add, find_task, put
+from vyane_cli.projects.ledger_form import render_task
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.queue import Graph, check_links, critical, dependencies
+from vyane_cli.projects.queue_2 import in_order, open_links, startable, waiting_for
+from vyane_cli.projects.retries import stuck_tasks
+from vyane_cli.projects.retry_rules import Fate
+from vyane_cli.projects.task import Ledger, Task, TaskStatus, check_texts
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.storage import journal
+from vyane_cli.storage.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+class Edit(NamedTuple):
+    """What of a task is to be another; None stays."""
+
+    title: str | None = None
+    text: str | None = None
+    line: str | None = None
+    after: tuple[str, ...] | None = None
+    deadline_at: float | None = None
+    no_deadline: bool = False
+    order: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChange:
+    """One change of a task, as the audit has it."""
+
+    op: str
+    """`add`, `edit` or `report`."""
+    before: str | None = field(default=None, metadata={InJson: InJson(omit=True, key="from")})
+    """The status before; None when the task was added."""
+    after: str | None = field(default=None, metadata={InJson: InJson(omit=True, key="to")})
+    set: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
+    """The fields that are others, as they are stored; None when the task was added."""
+    by: str
+    at: float
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """A task with what can be said of it now."""
+
+    task: Task = field(metadata={InJson: InJson(spread=True, form=render_task)})
+    project: str
+    worker_name: str | None
+    waits_for: tuple[str, ...]
+    startable: bool
+    critical: bool
+    claimed: bool
+    stuck: Fate | None
+    """Why it is not started again by itself; None when it is."""
+    overdue: bool
+    history: tuple[TaskChange, ...] | None = field(default=None, metadata=OMIT)
+    """None where many tasks are listed."""
+
+
+def add_task(runtime: Runtime, project: Project, task: Task) -> Task:
+    """Add a pending task; its id is made here. On disk when this returns.
+
+    NotFoundError for a link to nothing, InvalidInputError for a text that is not taken.
+    """
+    made: list[Task] = []
+
+    def decide(value: Ledger, graph: Graph) -> Ledger:
+        linked = task._replace(after=exact_names(task.after, value, graph))
+        after, one = add(value, linked, runtime.clock().at)
+        made.append(one)
+        return after
+
+    change_ledger(runtime, project, decide)
+    return made[-1]
+
+
+def edit_task(runtime: Runtime, project: Project, task_id: str, edit: Edit) -> Task:
+    """Change what a task says; what it is at changes by a report alone."""
+
+    def decide(value: Ledger, graph: Graph) -> Ledger:
+        task = find_task(value, task_id)
+        given = {
+            "title": edit.title,
+            "text": edit.text,
+            "line": edit.line,
+            "after": exact_names(edit.after, value, graph) if edit.after is not None else None,
+            "deadline_at": edit.deadline_at,
+            "order": edit.order,
+        }
+        changed: dict[str, Any] = {k: one for k, one in given.items() if one is not None}
+        if edit.no_deadline:
+            changed["deadline_at"] = None
+        return put(value, check_texts(task._replace(**changed)))
+
+    return find_task(change_ledger(runtime, project, decide), task_id)
+
+
+def exact_names(names: Iterable[str], value: Ledger, graph: Graph) -> tuple[str, ...]:
+    """The names as the files spell them: people type `t1` for T1."""
+    known = {name.casefold(): name for name in dependencies(links_of(value), graph)}
+    return tuple(dict.fromkeys(known.get(name.casefold(), name) for name in names))
+
+
+def links_of(value: Ledger) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Id and links of each task."""
+    return ((task.id, task.after) for task in value.tasks)
+
+
+def change_ledger(
+    runtime: Runtime,
+    project: Project,
+    decide: Callable[[Ledger, Graph], Ledger],
+    then: Callable[[Ledger, Ledger], None] | None = None,
+) -> Ledger:
+    """Read, decide, check the links, keep, note, then `then`: under the project's lock.
+
+    `then` is given the ledger before and after. A decision that changes nothing writes nothing.
+    CorruptStateError when ledger or graph cannot be read, ConflictError (`edited`) when an editor
+    saved the file in between.
+    """
+    layout = runtime.layout
+    with runtime.held((Kind.LEDGER, project.name)):
+        stamp = ledger.stamp(layout.tasks(project.name))
+        books = ledger.load(layout, project.name)
+        before, graph = both(books)
+        after = decide(before, graph)
+        if after != before:
+            check_links(dependencies(links_of(after), graph))
+            after = ledger.save_ledger(layout, project.name, after, stamp)
+            note(runtime, project, differences(before, after), after.revision)
+        if then is not None:
+            then(before, after)
+    return after
+
+
+def both(books: Books) -> tuple[Ledger, Graph]:
+    """Ledger and graph of books that `ledger.load` has seen to be whole."""
+    assert books.ledger is not None
+    assert books.graph is not None
+    return books.ledger, books.graph
+
+
+def differences(before: Ledger, after: Ledger) -> list[dict[str, Any]]:
+    """Return one stored record for each task that is another: for the audit."""
+    known = {task.id: task for task in before.tasks}
+    found: list[dict[str, Any]] = []
+    for task in after.tasks:
+        old = known.get(task.id)
+        if old == task:
+            continue
+        record: dict[str, Any] = {"op": "add", "task": task.id, "to": str(task.status)}
+        if old is not None:
+            was = render_task(old)
+            fields = {key: now for key, now in render_task(task).items() if was.get(key) != now}
+            reported = old.status is not task.status or "worker" in fields
+            record["op"] = "report" if reported else "edit"
+            record["from"] = str(old.status)
+            record["set"] = fields
+        found.append(record)
+    return found
+
+
+def note(
+    runtime: Runtime, project: Project, records: Iterable[dict[str, Any]], revision: int
+) -> None:
+    """The audit of a change that is on disk by now: a failure here does not undo it."""
+    by, at = whoami(runtime), runtime.clock().at
+    lines = [
+        {**record, "by": by.name, "by_id": by.id, "at": at, "revision": revision}
+        for record in records
+    ]
+    try:
+        ledger.note(runtime.layout, project.name, lines)
+    except VyaneError:
+        return  # the gap in the revisions shows it
+
+
+# ------------------------------------------------------------------ what is shown
+
+
+def list_tasks(
+    runtime: Runtime, project: Project, *, status: str = "", line: str = ""
+) -> list[TaskRow]:
+    """Return the tasks: what may start first, what is done last."""
+    books = ledger.load(runtime.layout, project.name)
+    rows = describe_tasks(runtime, project, books)
+    return [
+        row
+        for row in rows
+        if (not status or row.task.status == status) and (not line or row.task.line == line)
+    ]
+
+
+def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[TaskRow]:
+    """Return every task with what can be said of it now."""
+    value, graph = both(books)
+    now = runtime.clock().at
+    held = held_tasks(runtime, project.name)
+    ready = [task.id for task in startable(value, graph, held)]
+    on_path = critical(open_links(value, graph))
+    workers = registry.Registry(runtime.layout).workers
+    stuck = stuck_tasks(runtime, project, books, held)
+    ranks = {TaskStatus.RUNNING: 0, TaskStatus.PENDING: 1, TaskStatus.BLOCKED: 2}
+
+    def place(task: Task) -> tuple[object, ...]:
+        first = ready.index(task.id) if task.id in ready else len(ready)
+        return ranks.get(task.status, 3), first, *in_order(task)
+
+    return [
+        TaskRow(
+            task=task,
+            project=project.name,
+            worker_name=workers[task.worker].name if task.worker in workers else None,
+            waits_for=tuple(waiting_for(value, graph, task)),
+            startable=task.id in ready,
+            critical=task.id in on_path,
+            claimed=task.id in held,
+            stuck=stuck[task.id].start.fate if task.id in stuck else None,
+            overdue=task.overdue(now),
+        )
+        for task in sorted(value.tasks, key=place)
+    ]
+
+
+def show_task(runtime: Runtime, project: Project, task_id: str) -> TaskRow:
+    """Return one task with its history."""
+    books = ledger.load(runtime.layout, project.name)
+    task = find_task(both(books)[0], task_id)
+    (row,) = [one for one in describe_tasks(runtime, project, books) if one.task.id == task.id]
+    history = tuple(
+        _change(line.record)
+        for line in journal.read(runtime.layout.tasks_events(project.name))
+        if line.record is not None and line.record.get("task") == task.id
+    )
+    return replace(row, history=history)
+
+
+def _change(record: Mapping[str, Any]) -> TaskChange:
+    return TaskChange(
+        op=record["op"],
+        before=record.get("from"),
+        after=record.get("to"),
+        set=record.get("set"),
+        by=record["by"],
+        at=record["at"],
+        revision=record["revision"],
+    )

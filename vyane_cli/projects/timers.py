@@ -1,0 +1,248 @@
+"""Timers: make and remove the entries of cron, systemd and launchd that run rounds.
+
+Each kind is made anew as a whole: a crash leaves some entries of a project, and the next install
+or remove puts that right. Other people's entries are not touched.
+"""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
+from vyane_cli.projects.schedule_rules import With
+from vyane_cli.projects.timers_2 import (
+    Timer,
+    cron_line,
+    label_of,
+    mark_of,
+    property_list,
+    service_unit,
+    timer_unit,
+    unit_name,
+    with_lines,
+    without_lines,
+)
+from vyane_cli.storage import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+PATIENCE_S = 20.0
+
+
+PROGRAMS = {With.CRON: "crontab", With.SYSTEMD: "systemctl", With.LAUNCHD: "launchctl"}
+
+
+class Entry(NamedTuple):
+    """What one timer is made of: where it stands, and its text."""
+
+    place: str
+    text: str
+
+
+def choose(runtime: Runtime, given: str, *, must: bool = True) -> With:
+    """The kind that was asked for, else the first that this system has and that answers.
+
+    With none: NotFoundError, or what it would usually be unless one `must` be there.
+    """
+    if given:
+        if given not in tuple(With):
+            raise InvalidInputError("with", given, "one of " + ", ".join(With))
+        return With(given)
+    path = runtime.environ.get("PATH", os.defpath)
+    order = (With.LAUNCHD, With.CRON) if os.uname().sysname == "Darwin" else (
+        With.CRON, With.SYSTEMD
+    )  # fmt: skip
+    for kind in order:
+        if shutil.which(PROGRAMS[kind], path=path) and _answers(runtime, kind):
+            return kind
+    if not must:
+        return order[0]
+    raise NotFoundError(
+        "timer",
+        "cron",
+        hint="install cron, or choose with --with systemd or launchd; --print shows what a timer "
+        "of your own has to run",
+    )
+
+
+def _answers(runtime: Runtime, kind: With) -> bool:
+    """Whether it takes timers of this user: a systemd without a bus of theirs does not."""
+    try:
+        if kind is With.CRON:
+            read_crontab(runtime)
+        elif kind is With.SYSTEMD:
+            _run(runtime, ["systemctl", "--user", "show-environment"])
+    except VyaneError:
+        return False
+    return True
+
+
+def entries(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> list[Entry]:
+    """What an install writes."""
+    match kind:
+        case With.CRON:
+            return [Entry("crontab", cron_line(timer)) for timer in timers]
+        case With.SYSTEMD:
+            return [
+                Entry(unit_path(runtime, f"{unit_name(timer)}.{end}"), text)
+                for timer in timers
+                for end, text in (("service", service_unit(timer)), ("timer", timer_unit(timer)))
+            ]
+        case With.LAUNCHD:
+            return [
+                Entry(agent_path(runtime, timer), plistlib.dumps(property_list(timer)).decode())
+                for timer in timers
+            ]
+
+
+def make(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
+    """Make the timers; those of the same names are replaced."""
+    found = entries(runtime, kind, timers)
+    if kind is With.CRON:
+        before = read_crontab(runtime)
+        marks = [mark_of(timer) for timer in timers]
+        _write_crontab(runtime, before, with_lines(before, [one.text for one in found], marks))
+        return
+    for one in found:
+        files.make_directories(os.path.dirname(one.place))
+        files.replace(one.place, one.text.encode(), mode=0o600)
+    if kind is With.SYSTEMD:
+        names = [f"{unit_name(timer)}.timer" for timer in timers]
+        _run(runtime, ["systemctl", "--user", "daemon-reload"])
+        _run(runtime, ["systemctl", "--user", "enable", "--now", *names])
+        return
+    for timer, one in zip(timers, found, strict=True):
+        domain = f"gui/{os.getuid()}"
+        _run(runtime, ["launchctl", "bootout", f"{domain}/{label_of(timer)}"], must=False)
+        _run(runtime, ["launchctl", "bootstrap", domain, one.place])
+
+
+def unmake(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
+    """Remove the timers; those that are not there are no error."""
+    match kind:
+        case With.CRON:
+            before = read_crontab(runtime)
+            marks = [mark_of(timer) for timer in timers]
+            _write_crontab(runtime, before, without_lines(before, marks))
+        case With.SYSTEMD:
+            names = [f"{unit_name(timer)}.timer" for timer in timers]
+            _run(runtime, ["systemctl", "--user", "disable", "--now", *names], must=False)
+            for one in entries(runtime, kind, timers):
+                files.remove(one.place)
+            _run(runtime, ["systemctl", "--user", "daemon-reload"], must=False)
+        case With.LAUNCHD:
+            for timer in timers:
+                domain = f"gui/{os.getuid()}/{label_of(timer)}"
+                _run(runtime, ["launchctl", "bootout", domain], must=False)
+                files.remove(agent_path(runtime, timer))
+
+
+def unmake_what_can_be(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
+    """After a failure: what is left is named by `doctor`, and the next install replaces it."""
+    try:
+        unmake(runtime, kind, timers)
+    except VyaneError:
+        return
+
+
+def missing(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> list[str]:
+    """The entries that are not there as an install would write them, or do not fire, by place."""
+    found = entries(runtime, kind, timers)
+    if kind is With.CRON:
+        lines = read_crontab(runtime).splitlines()
+        return [one.place for one in found if one.text not in lines]
+    gone = [one.place for one in found if _text(one.place) != one.text]
+    for timer in timers:
+        command, place = _question(runtime, kind, timer)
+        if place not in gone and _run(runtime, command, must=False).returncode:
+            gone.append(place)
+    return gone
+
+
+def _question(runtime: Runtime, kind: With, timer: Timer) -> tuple[list[str], str]:
+    """What says with status 0 that a timer fires, and the file of the timer."""
+    if kind is With.SYSTEMD:
+        name = f"{unit_name(timer)}.timer"
+        return ["systemctl", "--user", "is-enabled", name], unit_path(runtime, name)
+    domain = f"gui/{os.getuid()}/{label_of(timer)}"
+    return ["launchctl", "print", domain], agent_path(runtime, timer)
+
+
+def unit_path(runtime: Runtime, name: str) -> str:
+    """A unit of the user's."""
+    environ = runtime.environ
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(_home(environ), ".config")
+    return os.path.join(config, "systemd", "user", name)
+
+
+def agent_path(runtime: Runtime, timer: Timer) -> str:
+    """A property list of the user's."""
+    folder = os.path.join(_home(runtime.environ), "Library", "LaunchAgents")
+    return os.path.join(folder, f"{label_of(timer)}.plist")
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    if not environ.get("HOME"):
+        raise InvalidInputError("HOME", "", "set: timers are made for a user", missing=True)
+    return environ["HOME"]
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def read_crontab(runtime: Runtime) -> str:
+    """The user's crontab; empty when there is none."""
+    ran = _run(runtime, ["crontab", "-l"], must=False)
+    if ran.returncode and b"no crontab" not in ran.stderr.lower():
+        raise _failed(["crontab", "-l"], ran)
+    return ran.stdout.decode("utf-8", "surrogateescape") if not ran.returncode else ""
+
+
+def _write_crontab(runtime: Runtime, before: str, text: str) -> None:
+    if text != before:
+        _run(runtime, ["crontab", "-"], stdin=text.encode("utf-8", "surrogateescape"))
+
+
+def _run(
+    runtime: Runtime, command: Sequence[str], *, stdin: bytes = b"", must: bool = True
+) -> subprocess.CompletedProcess[bytes]:
+    environ = {**runtime.environ, "LC_ALL": "C"}  # what it says is compared
+    program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
+    if program is None:
+        raise NotFoundError("program", command[0], hint="it makes the timers; see --with, --print")
+    try:
+        ran = subprocess.run(
+            [program, *command[1:]],
+            input=stdin,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            env=environ,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RefusedError(f"{command[0]}: {error}", slug="timer") from None
+    if must and ran.returncode:
+        raise _failed(command, ran)
+    return ran
+
+
+def _failed(command: Sequence[str], ran: subprocess.CompletedProcess[bytes]) -> RefusedError:
+    said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+    words = " ".join(command[:2])
+    return RefusedError(
+        f"{words} failed with status {ran.returncode}: {said[-1] if said else 'it says nothing'}",
+        slug="timer",
+        hint="--print shows what is written, to do it by hand",
+    )

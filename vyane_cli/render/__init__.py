@@ -1,1 +1,0 @@
-"""Values to text: for a person, for a program."""

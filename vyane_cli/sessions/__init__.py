@@ -1,0 +1,1 @@
+"""Who is there: workers, host sessions, identity, liveness."""

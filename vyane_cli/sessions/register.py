@@ -1,0 +1,362 @@
+"""Register: a host session and the worker that it carries, from a hook's call or by hand."""
+
+from __future__ import annotations
+
+import os
+
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.kernel.ids import is_safe_id, logical_session_id, worker_id
+from vyane_cli.sessions import markers, registry
+from vyane_cli.sessions.session import HostSession, LogicalSession
+from vyane_cli.sessions.worker import Worker, WorkerStatus, check_name, readable_name, unique_name
+from vyane_cli.storage import files, processes
+from vyane_cli.storage.locks import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+    from vyane_cli.storage.locks import Deadline
+
+RUNTIME_KINDS = {"claude": "claude_cli", "codex": "codex", "gemini": "gemini"}
+
+
+def ensure_session(
+    runtime: Runtime, call: HookCall, worker_type: str, deadline: Deadline
+) -> HostSession | None:
+    """The host session of a call, registered or resumed if need be; None when there is none.
+
+    The common case reads one file. `/clear` and a resume keep the worker, a fork makes a new one.
+    """
+    layout = runtime.layout
+    known = registry.load_session(layout, call.session)
+    if known is not None and _is_late(known, call):
+        return None
+    if known is not None and _unchanged(known, call):
+        if registry.read_current(layout, known.worker) == known.id:
+            return known
+        if _is_registered(runtime, known.worker, deadline):
+            _publish(runtime, known, call, deadline)
+            return known
+        known = None  # its registration was killed half-way: the registry is the commit point
+    if known is None and call.event is Event.SESSION_END:
+        return None
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        known = registry.load_session(layout, call.session)
+        if known is not None and known.worker not in registry.Registry(layout).workers:
+            known = None
+        session = None
+        if known is not None:  # registered by a twin of this call a moment ago, or resumed
+            session = known if _unchanged(known, call) else _resume(runtime, known, call)
+        if session is None:
+            session = _take_over(runtime, call) or _adopt(runtime, call)
+        if session is None:
+            workers = registry.Registry(layout)
+            session = _create(runtime, workers, call, worker_type)
+            workers.save()
+        _carry(runtime, session, worker_type)
+        registry.save_session(layout, session)
+        if session.process is not None and session.process == call.process:
+            if call.event is Event.SESSION_START:
+                _end_earlier(runtime, session)
+            registry.write_process(layout, session.process.pid, session.id)
+    _publish(runtime, session, call, deadline)
+    return session
+
+
+def _carry(runtime: Runtime, session: HostSession, worker_type: str) -> None:
+    """The logical session names the host session that carries it now. Under the registry's lock."""
+    known = registry.load_logical_session(runtime.layout, session.logical_session)
+    entry = {"runtime_session_id": session.id, "worker_id": session.worker}
+    if known is None or entry in known.runtime_sessions.values():
+        return
+    worker = registry.Registry(runtime.layout).workers.get(session.worker)
+    own = worker.worker_type if worker is not None else worker_type
+    kind = RUNTIME_KINDS.get(own) or RUNTIME_KINDS.get(worker_type, own)
+    sessions = {**known.runtime_sessions, kind: entry}
+    carried = known._replace(active_runtime=kind, runtime_sessions=sessions)
+    with files.before_commit():
+        registry.save_logical_session(runtime.layout, carried)
+
+
+def _end_earlier(runtime: Runtime, session: HostSession) -> None:
+    """One process carries one session: the one before it is over, also if its end was not told."""
+    assert session.process is not None
+    before_id = registry.session_of_process(runtime.layout, [session.process.pid])
+    before = registry.load_session(runtime.layout, before_id) if is_safe_id(before_id) else None
+    if before is None or before.id == session.id or before.process != session.process:
+        return
+    if not (before.ended or before.replaced_by):
+        at = runtime.clock().at
+        registry.save_session(runtime.layout, before._replace(ended="resume", ended_at=at))
+
+
+def _is_registered(runtime: Runtime, worker: str, deadline: Deadline) -> bool:
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        return worker in registry.Registry(runtime.layout).workers
+
+
+def _is_late(known: HostSession, call: HookCall) -> bool:
+    """A late call of a session that is over: nothing is done for it.
+
+    A start or a prompt proves that it runs again; a tool's event may be a background subagent's.
+    """
+    opens = call.event in (Event.SESSION_START, Event.PROMPT, Event.CALL)
+    return bool(known.ended or known.replaced_by) and not opens
+
+
+def _unchanged(known: HostSession, call: HookCall) -> bool:
+    over = bool(known.ended or known.replaced_by)
+    same = call.process is None or known.process == call.process or call.process in known.others
+    if call.process in known.others and processes.is_present(known.process) is False:
+        return False  # the owner is gone: the other one is the session now
+    moved = call.event is Event.SESSION_START and call.attended != known.attended
+    return same and not over and not moved
+
+
+def _resume(runtime: Runtime, known: HostSession, call: HookCall) -> HostSession:
+    """The session is on record: opened again, in this process or in another one."""
+    owner = known.process
+    another = call.process is not None and owner is not None and call.process != owner
+    if another and not known.ended and processes.is_present(owner):
+        others = tuple(p for p in known.others if processes.is_present(p) is not False)
+        assert call.process is not None
+        return known._replace(others=(*(p for p in others if p != call.process), call.process))
+    return known._replace(
+        process=call.process or owner,
+        others=tuple(p for p in known.others if p != call.process),
+        transcript=call.transcript or known.transcript,
+        cwd=call.cwd or known.cwd,
+        config_dir=call.config_dir,
+        attended=call.attended,
+        source=call.source or known.source,
+        terminal=call.terminal,
+        ended="",
+        ended_at=None,
+        replaced_by="",
+    )
+
+
+def _take_over(runtime: Runtime, call: HookCall) -> HostSession | None:
+    """`/clear`: the same process goes on under a new id, so worker and mail go on too."""
+    if call.process is None or call.source not in ("clear", ""):
+        return None
+    layout = runtime.layout
+    before_id = registry.session_of_process(layout, [call.process.pid])
+    if not is_safe_id(before_id):
+        return None
+    before = registry.load_session(layout, before_id)
+    if before is None or before.process != call.process:
+        return None
+    if call.source != "clear" and before.ended != "clear":
+        return None
+    registry.save_session(layout, before._replace(replaced_by=call.session))
+    return _session(call, before.worker, before.name, before.logical_session, runtime)._replace(
+        trace=before.trace,
+        parent_span=before.parent_span,
+        generation_at=before.generation_at,
+    )
+
+
+def _adopt(runtime: Runtime, call: HookCall) -> HostSession | None:
+    """A session that was started for a worker which has none yet."""
+    if not is_safe_id(call.worker):
+        return None
+    workers = registry.Registry(runtime.layout)
+    worker = workers.workers.get(call.worker)
+    if worker is None or worker.status is not WorkerStatus.PENDING or worker.session_id:
+        return None
+    now = runtime.clock().at
+    workers.put(
+        worker._replace(session_id=call.session, status=WorkerStatus.RUNNING, last_used_at=now)
+    )
+    workers.save()
+    session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
+    return session._replace(trace=worker.trace_id, parent_span=worker.span_id)
+
+
+def _create(
+    runtime: Runtime,
+    workers: registry.Registry,
+    call: HookCall,
+    worker_type: str,
+    name: str = "",
+) -> HostSession:
+    """A new worker with its own logical session. The caller commits: it saves the registry."""
+    layout, clock = runtime.layout, runtime.clock()
+    taken = [worker.name for worker in workers.listing()]
+    name = name or unique_name(readable_name(*folder_and_branch(call.cwd)), taken)
+    worker = Worker(
+        _fresh(workers, runtime),
+        name,
+        worker_type,
+        logical_session_id(runtime.entropy(6)),
+        status=WorkerStatus.IDLE,
+        session_id=call.session,
+        cwd=call.cwd,
+        created_at=clock.at,
+        last_used_at=clock.at,
+    )
+    runtime_kind = RUNTIME_KINDS.get(worker_type, worker_type)
+    owned = LogicalSession(
+        worker.logical_session_id,
+        name,
+        worker.id,
+        clock.at,
+        (worker.id,),
+        runtime_kind,
+        {runtime_kind: {"runtime_session_id": call.session, "worker_id": worker.id}},
+    )
+    session = _session(call, worker.id, name, worker.logical_session_id, runtime)
+    with files.before_commit():
+        registry.save_logical_session(layout, owned)
+        registry.save_session(layout, session)
+    workers.put(worker)
+    return session
+
+
+def _session(call: HookCall, worker: str, name: str, logical: str, runtime: Runtime) -> HostSession:
+    return HostSession(
+        call.session,
+        call.host,
+        worker,
+        name,
+        logical,
+        process=call.process,
+        cwd=call.cwd,
+        transcript=call.transcript,
+        config_dir=call.config_dir,
+        attended=call.attended,
+        started_at=runtime.clock().at,
+        source=call.source,
+        terminal=call.terminal,
+    )
+
+
+def _fresh(workers: registry.Registry, runtime: Runtime) -> str:
+    while (candidate := worker_id(runtime.entropy(6))) in workers.workers:
+        pass
+    return candidate
+
+
+def _publish(runtime: Runtime, session: HostSession, call: HookCall, deadline: Deadline) -> None:
+    """Make it the worker's present session, under the inbox lock and before any fold."""
+    if session.process is not None and call.process is not None and session.process != call.process:
+        return  # a second process on one session gets no mail
+    with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
+        before = registry.read_current(runtime.layout, session.worker)
+        if before != session.id and _may_replace(runtime, before, call):
+            registry.write_current(runtime.layout, session.worker, session.id)
+            if before and is_safe_id(before):
+                markers.forget(runtime.layout, before)
+
+
+def _may_replace(runtime: Runtime, before: str, call: HookCall) -> bool:
+    """A start takes the worker over; any other call only from a session that is over."""
+    if call.event in (Event.SESSION_START, Event.CALL) or not is_safe_id(before):
+        return True
+    other = registry.load_session(runtime.layout, before)
+    return other is None or bool(other.replaced_by) or registry.has_ended(other)
+
+
+def end_session(runtime: Runtime, session: HostSession, reason: str, deadline: Deadline) -> None:
+    """SessionEnd: the session is over; its worker and its mail stay."""
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        known = registry.load_session(runtime.layout, session.id) or session
+        if known.process != session.process:
+            return  # a resume has taken it over by now
+        registry.save_session(
+            runtime.layout, known._replace(ended=reason or "other", ended_at=runtime.clock().at)
+        )
+        if reason == "clear" and session.process is not None:
+            registry.write_process(runtime.layout, session.process.pid, session.id)
+    with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
+        markers.forget(runtime.layout, session.id)
+
+
+def register_worker(
+    runtime: Runtime, name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
+) -> Worker:
+    """A worker of a host without hooks, by name.
+
+    The name of an exited one goes on as the next generation: its mail is offered with a note, and
+    its name is not handed to a stranger in silence.
+    """
+    check_name(name)
+    if not is_safe_id(worker_type):
+        form = "a word of 1 to 128 of A-Z, a-z, 0-9, _ and -"
+        raise InvalidInputError("type", worker_type, form)
+    process = processes.identify(pid) if pid else None
+    if pid and process is None:
+        raise NotFoundError("process", str(pid))
+    session = session_id or "g-" + runtime.entropy(8).hex()
+    if not is_safe_id(session):
+        raise InvalidInputError("session-id", session, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
+    call = HookCall("generic", Event.CALL, "register", session, cwd=cwd, process=process)
+    deadline = runtime.deadline()
+    layout = runtime.layout
+    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+        workers = registry.Registry(layout)
+        if registry.load_session(layout, session) is not None:
+            raise ConflictError(f"session {session} is registered already")
+        same = [w for w in workers.listing() if w.name.casefold() == name.casefold()]
+        if same:
+            host_session = _next_generation(runtime, workers, same[-1], call)
+        else:
+            host_session = _create(runtime, workers, call, worker_type, name)
+        _carry(runtime, host_session, worker_type)
+        with files.before_commit():
+            registry.save_session(layout, host_session)
+            if process is not None:
+                registry.write_process(layout, process.pid, session)
+            _publish(runtime, host_session, call, deadline)
+        workers.save()
+    return workers.workers[host_session.worker]
+
+
+def _next_generation(
+    runtime: Runtime, workers: registry.Registry, worker: Worker, call: HookCall
+) -> HostSession:
+    before = registry.current_session(runtime.layout, worker.id)
+    if not registry.has_ended(before) and not worker.final:
+        raise ConflictError(
+            f"{worker.name} is a live worker ({worker.id})",
+            hint=f"choose another name, such as {unique_name(worker.name, [worker.name])}",
+        )
+    now = runtime.clock().at
+    workers.put(
+        worker._replace(
+            generation=worker.generation + 1,
+            session_id=call.session,
+            status=WorkerStatus.IDLE,
+            cwd=call.cwd,
+            last_used_at=now,
+            ended_at=None,
+            # what it was once asked for is over; a child that has not ended owes its result still
+            dispatch_id=None if worker.final else worker.dispatch_id,
+            cancel_propagated_from=None,
+            failure_reason=None,
+        )
+    )
+    session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
+    return session._replace(generation_at=now)
+
+
+def folder_and_branch(cwd: str) -> tuple[str, str]:
+    """The folder of the work tree around `cwd` and its git branch; no git program is run."""
+    folder = cwd
+    while folder and folder != os.path.dirname(folder):
+        git = os.path.join(folder, ".git")
+        if os.path.isdir(git):
+            return folder, _branch(git)
+        if os.path.isfile(git):  # a worktree: `gitdir: PATH`
+            pointer = files.read_text(git)
+            target = pointer.partition("gitdir:")[2].strip()
+            return folder, _branch(os.path.join(folder, target)) if target else ""
+        folder = os.path.dirname(folder)
+    return cwd, ""
+
+
+def _branch(git_dir: str) -> str:
+    head = files.read_text(os.path.join(git_dir, "HEAD"))
+    return head.rpartition("refs/heads/")[2] if "refs/heads/" in head else ""

@@ -1,0 +1,1 @@
+"""Installation: the home, the hooks, the guard, the settings, the demo."""

@@ -1,0 +1,85 @@
+"""Settings: list, get, and set one without disturbing the rest of config.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.kernel.config import check_key, every_key, parse_value
+from vyane_cli.sessions.identity import require_person, whoami
+from vyane_cli.storage import settings
+from vyane_cli.storage.locks import Deadline, Kind, held
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingReport:
+    """A key with its value, its default and its meaning."""
+
+    key: str
+    value: Any
+    default: Any
+    doc: str
+
+
+def list_settings(runtime: Runtime) -> list[SettingReport]:
+    """Return every key."""
+    return [
+        SettingReport(
+            key=key,
+            value=masked(_value(runtime, key)) if known.secret else _value(runtime, key),
+            default=known.default,
+            doc=known.doc,
+        )
+        for key, known in every_key(runtime.channel_keys).items()
+    ]
+
+
+def _value(runtime: Runtime, key: str) -> Any:
+    """The value in force, of a channel's key too."""
+    if not key.startswith("channels."):
+        return runtime.config[key]
+    _, name, own = key.split(".", 2)
+    default = every_key(runtime.channel_keys)[key].default
+    return runtime.config.channels.get(name, {}).get(own, default)
+
+
+def masked(addresses: list[str]) -> list[str]:
+    """Addresses by their kind alone: what follows may hold a password."""
+    return [address.partition(":")[0] + "://…" for address in addresses]
+
+
+def get_setting(runtime: Runtime, key: str) -> Any:
+    """The value in force."""
+    return _value(runtime, check_key(key, runtime.channel_keys))
+
+
+def set_setting(runtime: Runtime, key: str, text: str) -> Any:
+    """Set one key, durably. An agent may not: exit 5."""
+    value = parse_value(key, text, runtime.channel_keys)
+    require_person(runtime, whoami(runtime), "change settings")
+    layout = runtime.layout
+    # the lock's own wait is a setting: a file that cannot be read must still be mendable
+    with held(layout.root, [(Kind.CONFIG, "")], Deadline(5)):
+        text = settings.read_text(layout)
+        plain = text.removeprefix(settings.MARK)
+        try:
+            document = tomlkit.parse(plain)
+        except TOMLKitError as error:
+            raise CorruptStateError(layout.config, str(error), hint="mend it by hand") from None
+        section, _, name = key.rpartition(".")
+        table: Any = document
+        for part in section.split(".") if section else ():
+            if part not in table:
+                table.add(part, tomlkit.table(is_super_table=part == "channels"))
+            table = table[part]
+        table[name] = value
+        settings.save_text(layout, text[: len(text) - len(plain)] + tomlkit.dumps(document))
+    return value

@@ -1,0 +1,254 @@
+"""Append-only lines: the line is the atom, the last whole line carries the head.
+
+Readers take no lock and stop at the last newline. A writer holds the lock of its journal, sets a
+torn tail aside, and appends with one call; the file and, on first contact, each directory on its
+way are flushed before it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+
+from vyane_cli.errors import CorruptStateError, DurabilityUnknownError, StorageError, TooNewError
+from vyane_cli.kernel.values import NamedTuple
+from vyane_cli.storage import codec, files, quarantine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CHUNK = 64 * 1024
+
+
+class Damage(NamedTuple):
+    """A line that is no record."""
+
+    offset: int
+    length: int
+    reason: str
+    newer: bool = False
+    """A record of a later version: nothing is wrong with it."""
+
+
+class Line(NamedTuple):
+    """One whole line: where it begins, and its record or what is wrong with it."""
+
+    offset: int
+    record: Mapping[str, Any] | None
+    damage: Damage | None = None
+
+
+def open_reader(path: str) -> int:
+    """A descriptor for reading; FileNotFoundError when there is no file, and else our errors."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(path, error) from error
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise CorruptStateError(path, "a folder is in its place")
+    return fd
+
+
+def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[Line]:
+    """Whole lines from a byte offset at which a line begins, in order. A missing file is empty."""
+    try:
+        fd = open_reader(path)
+    except FileNotFoundError:
+        return
+    try:
+        yield from _read_fd(fd, path, start, end)
+    finally:
+        os.close(fd)
+
+
+def _read_fd(fd: int, path: str, start: int, end: int | None) -> Iterator[Line]:
+    offset, rest = start, b""
+    position = start
+    while end is None or position < end:
+        size = CHUNK if end is None else min(CHUNK, end - position)
+        try:
+            chunk = os.pread(fd, size, position)
+        except OSError as error:
+            raise StorageError(path, error) from error
+        if not chunk:
+            return
+        position += len(chunk)
+        *lines, rest = (rest + chunk).split(b"\n") if b"\n" in chunk else [rest + chunk]
+        for line in lines:
+            yield parse_line(offset, line)
+            offset += len(line) + 1
+
+
+def parse_line(offset: int, line: bytes) -> Line:
+    """The line that begins at `offset`, without its newline."""
+    try:
+        return Line(offset, codec.decode_line(line))
+    except codec.LineError as error:
+        newer = isinstance(error, codec.NewerError)
+        return Line(offset, None, Damage(offset, len(line) + 1, str(error), newer))
+
+
+def read_last(path: str) -> Line | None:
+    """The last whole line that is a record, read from the file's end; None when there is none."""
+    try:
+        fd = open_reader(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return last_line(fd, os.fstat(fd).st_size)[0]
+    finally:
+        os.close(fd)
+
+
+def last_line(fd: int, size: int) -> tuple[Line | None, int]:
+    """The last good line below `size`, and the end of the last whole line, good or not.
+
+    Reads backwards, each byte once, however much of the end is damaged.
+    """
+    end = 0
+    position, held = size, b""
+    while position > 0:
+        start = max(position - CHUNK, 0)
+        held = os.pread(fd, position - start, start) + held
+        position = start
+        while (cut := held.rfind(b"\n")) >= 0:
+            end = end or position + cut + 1  # what follows the last newline is a torn tail
+            begin = held.rfind(b"\n", 0, cut)
+            if begin < 0 < position:
+                held = held[: cut + 1]
+                break  # the line begins in an earlier chunk
+            line = parse_line(position + begin + 1, held[begin + 1 : cut])
+            if line.record is not None:
+                return line, end
+            held = held[: begin + 1]
+    return None, end
+
+
+class Writer:
+    """A journal opened under its lock. Use `writing`."""
+
+    __slots__ = ("end", "fd", "last", "path", "root", "torn")
+
+    def __init__(self, path: str, root: str, fd: int) -> None:
+        self.path, self.root, self.fd = path, root, fd
+        size = os.fstat(fd).st_size
+        self.last, self.end = last_line(fd, size)
+        self.torn = size - self.end
+
+    def append(self, records: Sequence[Mapping[str, Any]], *, durable: bool = True) -> int:
+        """Append each record as one line; return the offset of the first.
+
+        On disk when this returns (if `durable`). A crash keeps a prefix of `records`, never part
+        of one. StorageError: nothing was written. DurabilityUnknownError: written, not confirmed.
+        """
+        if self.torn:
+            # half a line is a crash in the middle of an append: nobody was told that it was kept
+            quarantine.set_aside(self.root, self.path, self.fd, self.end, self.torn, "torn tail")
+            files.truncate(self.fd, self.end, self.path)
+            self.torn = 0
+        start = self.end
+        data = b"".join(codec.encode_line(record) for record in records)
+        if start == 0:
+            # before the first byte: so that a file with bytes has a durable name on every level
+            try:
+                files.sync_directories(self.path, self.root)
+            except OSError as error:
+                raise StorageError(self.path, error) from error
+        files.write(self.fd, data, start, self.path)
+        self.end = start + len(data)
+        if durable:
+            try:
+                files.sync(self.fd, self.path)
+            except OSError as error:
+                raise DurabilityUnknownError(self.path, error) from error
+        return start
+
+    def close(self) -> None:
+        """Close the file; the lock is the caller's."""
+        os.close(self.fd)
+
+
+def open_writer(path: str, root: str) -> Writer:
+    """Open under the journal's lock, which the caller holds, and close before it is given up."""
+    fd = files.open_for_writing(path)
+    try:
+        return Writer(path, root, fd)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
+    """Every record of the file, for a rewrite; what is none goes to the quarantine first.
+
+    A rewrite must not swallow bytes: damaged lines and a torn tail are kept whole elsewhere.
+    TooNewError when a line is of a later version.
+    """
+    lines = list(read(writer.path))
+    damage = [line.damage for line in lines if line.damage is not None]
+    for one in damage:
+        if one.newer:
+            raise error_of(writer.path, one)
+    if writer.torn:
+        damage.append(Damage(writer.end, writer.torn, "torn tail"))
+    for one in damage:
+        quarantine.set_aside(
+            writer.root, writer.path, writer.fd, one.offset, one.length, one.reason
+        )
+    return [line.record for line in lines if line.record is not None]
+
+
+def contains(path: str, needle: bytes) -> bool:
+    """Whether the bytes occur in the file, in a record or not: before all of it is read."""
+    try:
+        with open(path, "rb") as file:
+            tail = b""
+            while chunk := file.read(1 << 20):
+                if needle in tail + chunk:
+                    return True
+                tail = chunk[-len(needle) :]
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(path, error) from error
+    return False
+
+
+def has_record(path: str, needle: bytes) -> bool:
+    """Whether a record of the file has these bytes: for rare look-ups by id.
+
+    Half a line, or a damaged one, is no record: its writer was never told that it was kept.
+    """
+    try:
+        with open(path, "rb", buffering=1 << 20) as file:
+            return any(
+                needle in line
+                and line.endswith(b"\n")
+                and parse_line(0, line[:-1]).record is not None
+                for line in file
+            )
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def error_of(path: str, damage: Damage) -> CorruptStateError:
+    """The damage as an error."""
+    kind = TooNewError if damage.newer else CorruptStateError
+    return kind(path, damage.reason, line=line_number(path, damage.offset))
+
+
+def line_number(path: str, offset: int) -> int:
+    """The number, from 1, of the line that begins at `offset`: for error texts only."""
+    with open(path, "rb") as file:
+        count, left = 1, offset
+        while left > 0 and (chunk := file.read(min(left, 1 << 20))):
+            count += chunk.count(b"\n")
+            left -= len(chunk)
+    return count

@@ -1,0 +1,188 @@
+"""Who a process is, and whether it is still there: boot id, pid namespace, pid and start time.
+
+A pid alone names whoever has it now. Unequal or unreadable means that it cannot be told, unless
+death is proven.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from vyane_cli.kernel.process import Process
+
+_BOOT = ""
+
+
+def boot_id() -> str:
+    """What tells this boot from others; an empty string when the system does not say."""
+    global _BOOT
+    if not _BOOT:
+        try:
+            with open("/proc/sys/kernel/random/boot_id") as file:
+                _BOOT = file.read().strip().replace("-", "")
+        except OSError:
+            _BOOT = _sysctl_boot()
+    return _BOOT
+
+
+def boot_ms() -> int:
+    """Milliseconds since boot, suspended time included where the system counts it."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1_000_000
+
+
+def awake_ms() -> int:
+    """Milliseconds since boot in which the machine was awake: nobody works while it sleeps."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def identify(pid: int) -> Process | None:
+    """The process that has this pid now; None when there is none or it may not be looked at."""
+    start = _start(pid)
+    return None if start is None else Process(boot_id(), _namespace(), pid, start)
+
+
+def myself() -> Process:
+    """This process."""
+    return identify(os.getpid()) or Process(boot_id(), _namespace(), os.getpid(), 0)
+
+
+def is_present(process: Process | None) -> bool | None:
+    """Whether that very process is there; None when it cannot be told."""
+    if process is None or not process.pid:
+        return None
+    if process.boot != boot_id():
+        return False if process.boot and boot_id() else None
+    if process.namespace != _namespace():
+        return None  # its pid means nothing here
+    fields = _stat(process.pid)
+    if fields is not None and fields[0] in ("Z", "X"):
+        return False  # ended; its parent has not looked yet
+    start = _start(process.pid)
+    if start is not None:
+        return start == process.start if process.start else None
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return None if process.start else True
+
+
+def parent_of(pid: int) -> int:
+    """The parent's pid; 0 when it cannot be told."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+def ancestors(pid: int, limit: int = 32) -> list[int]:
+    """The pids above this one, nearest first."""
+    found: list[int] = []
+    while len(found) < limit:
+        pid = parent_of(pid)
+        if pid <= 1:
+            break
+        found.append(pid)
+    return found
+
+
+def terminal_of(pid: int) -> tuple[int, bool]:
+    """(device of its controlling terminal, whether it is in the foreground there); 0: none.
+
+    proc(5): fields 5, 7 and 8 are pgrp, tty_nr and tpgid. Linux only.
+    """
+    fields = _stat(pid)
+    if fields is None:
+        return 0, False
+    number = int(fields[4])  # the device as the kernel packs it for user space
+    return number, int(fields[2]) == int(fields[5])
+
+
+def send_signal(process: Process, number: int) -> bool:
+    """Signal that very process, or nobody: False when it is gone or cannot be proven.
+
+    Where there is `pidfd_open` it is proven after it was opened, so that no reused pid is hit.
+    """
+    try:
+        fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+    except OSError:
+        return False
+    try:
+        if is_present(process) is not True or not process.start:
+            return False
+        if fd < 0:
+            os.kill(process.pid, number)
+        else:
+            import signal
+
+            signal.pidfd_send_signal(fd, number)
+    except OSError:
+        return False
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return True
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat after the name, which may hold anything."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    return data[data.rindex(b")") + 2 :].decode("ascii", "replace").split()
+
+
+def _start(pid: int) -> int | None:
+    """Start time in clock ticks since boot (proc(5), field 22): no clock step moves it."""
+    fields = _stat(pid)
+    if fields is not None:
+        return None if fields[0] in ("Z", "X") else int(fields[19])
+    if os.path.isdir("/proc/self"):
+        return None
+    return _sysctl_start(pid)
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+# ------------------------------------------------------------------ macOS: written, never run there
+
+
+def _sysctl_boot() -> str:
+    """`kern.bootsessionuuid` by sysctlbyname(3). Untested on a Mac."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        size = ctypes.c_size_t(64)
+        buffer = ctypes.create_string_buffer(64)
+        name = b"kern.bootsessionuuid"
+        if libc.sysctlbyname(name, buffer, ctypes.byref(size), None, 0) == 0:
+            return buffer.value.decode("ascii").replace("-", "").lower()
+    except (AttributeError, OSError, ImportError):
+        pass
+    return ""
+
+
+def _sysctl_start(pid: int) -> int | None:
+    """Start time in microseconds from proc_pidinfo(PROC_PIDTBSDINFO). Untested on a Mac."""
+    try:
+        import ctypes
+
+        libproc = ctypes.CDLL("/usr/lib/libproc.dylib", use_errno=True)
+        size = 136  # struct proc_bsdinfo: pbi_start_tvsec and pbi_start_tvusec are its last fields
+        buffer = ctypes.create_string_buffer(size)
+        if libproc.proc_pidinfo(pid, 3, ctypes.c_uint64(0), buffer, size) != size:
+            return None
+        seconds = int.from_bytes(buffer.raw[120:128], "little")
+        return seconds * 1_000_000 + int.from_bytes(buffer.raw[128:136], "little")
+    except (AttributeError, OSError, ImportError):
+        return None

@@ -1,1 +1,0 @@
-"""Where the nouns of core live on disk: paths, locks, journals, documents."""

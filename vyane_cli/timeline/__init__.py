@@ -1,0 +1,1 @@
+"""What happened in a session, as it is kept on disk."""

@@ -1,0 +1,193 @@
+"""Attention: close the entries whose cause is gone, so that the list of open ones stays true.
+
+An entry that stays open is not called for again, so one whose cause is gone would also keep the
+person from hearing of the next. What ends an entry is in the table of `core/attention`; the files
+are read here. A crash before the resolution leaves it to the next run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from vyane_cli.attention import needs
+from vyane_cli.attention.kinds import (
+    NEEDS,
+    EndedBy,
+    NeedFacts,
+    NeedKey,
+    RoundSays,
+    is_over,
+    parse_key,
+)
+from vyane_cli.errors import NotFoundError, VyaneError
+from vyane_cli.mail import inbox
+from vyane_cli.mail.message import VYANE
+from vyane_cli.projects import claims, ledger, notices, projects
+from vyane_cli.projects.task import Task
+from vyane_cli.sessions import markers, registry
+from vyane_cli.sessions.liveness import look
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+_Read = Callable[["_Reader", NeedKey], NeedFacts]
+
+
+def end_calls(
+    runtime: Runtime,
+    *,
+    says: RoundSays | None = None,
+    works: str = "",
+    dry_run: bool = False,
+) -> int:
+    """Resolve each entry whose cause is gone; return how many.
+
+    `says`: what a round has found, for the entries of its project. `works`: a channel that a round
+    has just reached. What is not given or cannot be read ends nothing.
+    """
+    reader = _Reader(runtime, says, works)
+    over = [
+        str(one["id"])
+        for one in needs.listing(runtime.layout)
+        if reader.is_over(str(one["key"]), str(one["project"]))
+    ]
+    if over and not dry_run:
+        try:
+            needs.resolve(runtime.layout, over, VYANE, runtime.clock(), runtime.deadline())
+        except NotFoundError:
+            return 0  # somebody has resolved one of them since: the next run looks again
+    return len(over)
+
+
+class _Reader:
+    """Reads what the table asks for, each file once."""
+
+    def __init__(self, runtime: Runtime, says: RoundSays | None, works: str) -> None:
+        self.runtime, self.says, self.works = runtime, says, works
+        self.tasks_of: dict[str, dict[str, Task] | None] = {}
+        self.known: Mapping[str, Worker] | None = None
+
+    def is_over(self, key: str, project: str) -> bool:
+        need = parse_key(key)
+        if need is None:
+            return False
+        read = READERS.get(NEEDS[need.kind].ended_by)
+        try:
+            facts = read(self, need) if read is not None else NeedFacts()
+        except VyaneError:
+            return False  # `doctor` names the file
+        says = self.says if self.says is not None and self.says.project == project else None
+        return is_over(need, facts._replace(says=says))
+
+    def worker(self, need: NeedKey) -> Worker | None:
+        if self.known is None:
+            self.known = registry.Registry(self.runtime.layout).workers
+        return self.known.get(need.get("worker"))
+
+    def read_worker(self, need: NeedKey) -> NeedFacts:
+        """The worker's record: its status, and since when it is stale."""
+        worker = self.worker(need)
+        if worker is None:
+            return NeedFacts(status="")
+        return NeedFacts(status=worker.status, at=worker.stale_since or 0.0)
+
+    def read_session(self, need: NeedKey) -> NeedFacts:
+        """The worker's record, and whether its session is over."""
+        worker = self.worker(need)
+        if worker is None:
+            return NeedFacts(status="")
+        return NeedFacts(status=worker.status, exited=self._has_exited(worker))
+
+    def read_main(self, need: NeedKey) -> NeedFacts:
+        """The main worker that the project has now, and whether its session is over."""
+        project = projects.load(self.runtime.layout, need.get("project"))
+        worker = self.worker(need)
+        return NeedFacts(
+            main=project.main if project is not None else None,
+            exited=self._has_exited(worker) if worker is not None else None,
+        )
+
+    def _has_exited(self, worker: Worker) -> bool | None:
+        liveness = look(self.runtime, worker).liveness
+        return None if liveness is Liveness.UNKNOWN else liveness is Liveness.EXITED
+
+    def _tasks(self, project: str) -> dict[str, Task] | None:
+        """The tasks of a project; None when its ledger cannot be read."""
+        if project not in self.tasks_of:
+            known = ledger.read(self.runtime.layout, project).ledger
+            found = {task.id: task for task in known.tasks} if known is not None else None
+            self.tasks_of[project] = found
+        return self.tasks_of[project]
+
+    def read_task(self, need: NeedKey) -> NeedFacts:
+        """The task's status, and since when it has that."""
+        tasks = self._tasks(need.get("project"))
+        if tasks is None:
+            return NeedFacts()
+        task = tasks.get(need.get("task"))
+        if task is None:
+            return NeedFacts(status="")
+        return NeedFacts(status=task.status, at=task.changed_at)
+
+    def read_deadline(self, need: NeedKey) -> NeedFacts:
+        """The task's deadline, and whether it has passed."""
+        tasks = self._tasks(need.get("project"))
+        if tasks is None:
+            return NeedFacts()
+        task = tasks.get(need.get("task"))
+        if task is None:
+            return NeedFacts(late=False)
+        return NeedFacts(late=task.overdue(self.runtime.clock().at), at=task.deadline_at)
+
+    def read_schedules(self, need: NeedKey) -> NeedFacts:
+        """When the schedules of the project changed."""
+        return NeedFacts(at=markers.modified(self.runtime.layout.schedules(need.get("project"))))
+
+    def read_channel(self, need: NeedKey) -> NeedFacts:
+        """Whether a round has just reached the channel, or it is not set up any more."""
+        channel = need.get("channel")
+        if channel == self.works:
+            return NeedFacts(works=True)
+        if self.runtime.channels is None:  # this process does not read their settings
+            return NeedFacts()
+        return NeedFacts(works=channel not in self.runtime.config.channels or None)
+
+    def read_file(self, need: NeedKey) -> NeedFacts:
+        """Whether the file is gone, or its own reader takes it. None for a file of another kind."""
+        path = need.get("path")
+        if not os.path.lexists(path):
+            return NeedFacts(sound=True)
+        layout = self.runtime.layout
+        match os.path.relpath(path, layout.root).split(os.sep):
+            case ["projects", project, "project.json"]:
+                projects.load(layout, project)
+            case ["projects", project, "claims", name]:
+                claims.load(layout, project, name.removesuffix(".json"))
+            case ["projects", project, "notices.json"]:
+                notices.load(layout, project)
+            case ["messages", "inbox", _]:
+                return NeedFacts(sound=not inbox.read(path, whole=True).damage)
+            case _ if path == layout.registry:
+                _ = registry.Registry(layout).workers
+            case _:
+                return NeedFacts()
+        return NeedFacts(sound=True)
+
+
+READERS: Mapping[EndedBy, _Read] = {
+    EndedBy.TASK_GOES_ON: _Reader.read_task,
+    EndedBy.TASK_IN_TIME: _Reader.read_deadline,
+    EndedBy.TASK_DONE: _Reader.read_task,
+    EndedBy.SCHEDULES_CHANGED: _Reader.read_schedules,
+    EndedBy.MAIN_IS_BACK: _Reader.read_main,
+    EndedBy.FILE_IS_SOUND: _Reader.read_file,
+    EndedBy.CHANNEL_WORKS: _Reader.read_channel,
+    EndedBy.SESSION_IS_BACK: _Reader.read_session,
+    EndedBy.PARENT_IS_BACK: _Reader.read_worker,
+    EndedBy.SIGN_OF_LIFE: _Reader.read_worker,
+}
+"""How an ending is read from files. The others are said by a round, or by the person alone."""

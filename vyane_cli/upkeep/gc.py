@@ -1,0 +1,253 @@
+"""Gc: archive what is settled, apply times to live where nobody ticks, take away what is over.
+
+Archive before cut, always. Each step may be repeated: a crash between two of them leaves something
+for the next run, never a gap. An inbox that is locked or damaged holds up no other.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from vyane_cli.children import cancels
+from vyane_cli.children.result import is_lost, settle_lost
+from vyane_cli.children.stale import find_stale, mark_stale
+from vyane_cli.conversations import bindings
+from vyane_cli.conversations.binding import BindingStatus
+from vyane_cli.delivery.resume import resume_waiting
+from vyane_cli.history.delete import clear_trash
+from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.mail import archive
+from vyane_cli.projects import claims, ledger, projects
+from vyane_cli.projects.task import TaskStatus
+from vyane_cli.sessions import markers, registry
+from vyane_cli.sessions.worker import Worker
+from vyane_cli.storage import document, files
+from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.strangers import strangers
+from vyane_cli.upkeep.ended_needs import end_calls
+from vyane_cli.upkeep.expire import Box, all_boxes, expire
+from vyane_cli.upkeep.lapse import lapse
+from vyane_cli.upkeep.leftovers import remove_blobs, remove_leftovers
+from vyane_cli.upkeep.orphans import mark_orphans
+from vyane_cli.upkeep.retire import remove_markers, remove_sessions, retire
+from vyane_cli.upkeep.sweep import Sweep, UpkeepStep, run_steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vyane_cli.home import Runtime
+
+GRACE_S = 5.0
+"""A message that was settled just now still shows in `vyane inbox --all`."""
+TEMPORARY_S = 3_600.0
+
+
+def collect(
+    runtime: Runtime,
+    *,
+    grace_s: float = GRACE_S,
+    dry_run: bool = False,
+    steps: Sequence[UpkeepStep] | None = None,
+) -> tuple[dict[str, Any], int]:
+    """One run: its counts, and the exit code of the first thing that had to be left (else 0).
+
+    It runs those of the `steps` that are of `gc`: else those of `STEPS`.
+    """
+    chosen = [step for step in (STEPS if steps is None else steps) if step.in_gc]
+    sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
+    counts: dict[str, Any] = {step.name: 0 for step in chosen if step.counted}
+    if os.path.isdir(runtime.layout.root):
+        counts |= run_steps(chosen, sweep)
+    return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
+
+
+def settle_lost_children(sweep: Sweep) -> int:
+    """Children whose process and launcher are gone get their end, and their parents a result."""
+    workers = registry.Registry(sweep.layout).listing()
+    return sum(sweep.guarded(worker.id, _settle_lost, worker) for worker in workers)
+
+
+def _settle_lost(sweep: Sweep, worker: Worker) -> int:
+    settle = is_lost if sweep.dry_run else settle_lost
+    return int(settle(sweep.runtime, worker))
+
+
+def resume_closed(sweep: Sweep) -> int:
+    """Closed sessions that mail waits for, where the settings allow that."""
+    if sweep.dry_run:
+        return 0
+    return len(resume_waiting(sweep.runtime, sweep.runtime.clock()))
+
+
+def mark_silent(sweep: Sweep) -> int:
+    """Workers at work without a sign are marked; those with one again are not any more."""
+    look = find_stale if sweep.dry_run else mark_stale
+    return len(look(sweep.runtime, sweep.runtime.clock()).stale)
+
+
+def end_needless_calls(sweep: Sweep) -> int:
+    """Entries that the person is not needed for any more are resolved."""
+    return end_calls(sweep.runtime, dry_run=sweep.dry_run)
+
+
+def archive_all(sweep: Sweep) -> int:
+    """The settled messages of every inbox go to the archive, each inbox by itself."""
+    boxes = all_boxes(sweep.runtime)
+    return sum(sweep.guarded(box.path, archive_settled, box) for box in boxes)
+
+
+def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:
+    """The settled messages of one inbox go to the archive of their month.
+
+    Only the cut holds the inbox lock, so that no hook waits for the archive: what is settled
+    changes no more.
+    """
+    grace_s = sweep.grace_s if grace_s is None else grace_s
+    found = archive.settled(box.path, sweep.now_s - grace_s)
+    if found and not sweep.dry_run:
+        archive.keep(sweep.layout, found, sweep.runtime.deadline())
+        with sweep.runtime.held((Kind.INBOX, box.lock)):
+            archive.cut(box.path, sweep.layout.root, {one.entry.message.id for one in found})
+    return len(found)
+
+
+def forget_keys(sweep: Sweep) -> int:
+    """Idempotency keys that are past their time go."""
+    count = 0
+    for name in files.listdir(sweep.layout("messages", "keys")):
+        digest, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(digest):
+            count += sweep.guarded(sweep.layout.key(digest), _forget_key, digest)
+    return count
+
+
+def _forget_key(sweep: Sweep, digest: str) -> int:
+    path = sweep.layout.key(digest)
+    if not _is_over(path, sweep.now_s):
+        return 0
+    if not sweep.dry_run:
+        with sweep.runtime.held((Kind.KEY, digest)):
+            if not _is_over(path, sweep.now_s):
+                return 0
+            files.remove(path)
+    return 1
+
+
+def forget_cancels(sweep: Sweep) -> int:
+    """Cancels that are settled go when they are as old as ended workers that do."""
+    count = 0
+    for name in files.listdir(sweep.layout("queue", "cancels")):
+        operation, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(operation):
+            count += sweep.guarded(sweep.layout.cancel(operation), _forget_cancel, operation)
+    return count
+
+
+def _forget_cancel(sweep: Sweep, operation: str) -> int:
+    known = cancels.load(sweep.layout, operation)
+    if known is None or not known.settled or not sweep.is_past(known.at, sweep.keep_s):
+        return 0
+    return sweep.remove(sweep.layout.cancel(operation))
+
+
+def forget_bindings(sweep: Sweep) -> int:
+    """Bindings that ended long ago go with what is known of their conversation.
+
+    Only those whose session has no worker any more: one that a person unbound stays unbound.
+    """
+    return sweep.guarded(sweep.layout.bindings, _forget_bindings)
+
+
+def _forget_bindings(sweep: Sweep) -> int:
+    sessions = {one.logical_session_id for one in registry.Registry(sweep.layout).listing()}
+    old = [
+        one
+        for one in bindings.load(sweep.layout).values()
+        if one.status is BindingStatus.ENDED
+        and one.target_session not in sessions
+        and sweep.is_past(one.ended_at or 0.0, sweep.keep_s)
+    ]
+    if old and not sweep.dry_run:
+        with sweep.runtime.held((Kind.BINDINGS, "")):
+            bindings.change(sweep.layout, lambda known: [known.pop(one.id, None) for one in old])
+        for one in old:
+            sweep.remove(sweep.layout.thread_state(*one.conversation.account_key, one.id))
+    return len(old)
+
+
+def forget_claims(sweep: Sweep) -> int:
+    """Claims that ended long ago go when no start counts by them any more."""
+    names = [project.name for project in projects.listing(sweep.layout)]
+    return sum(sweep.guarded(name, _forget_claims, name) for name in names)
+
+
+def _forget_claims(sweep: Sweep, project: str) -> int:
+    """Of tasks that are done or gone, or that became pending anew since: for good, so no lock."""
+    books = ledger.read(sweep.layout, project)
+    if books.ledger is None:
+        return 0
+    tasks = {task.id: task for task in books.ledger.tasks if task.status is not TaskStatus.DONE}
+    found = claims.all_stale(sweep.layout, project)
+    return sum(
+        sweep.remove(path)
+        for path, claim in found.items()
+        if sweep.is_past(claim.renewed_at, sweep.keep_s)
+        and (claim.task not in tasks or claim.generation < tasks[claim.task].generation)
+    )
+
+
+def _is_over(key_path: str, now_s: float) -> bool:
+    known = document.load(key_path)
+    expires = known.get("expires") if known is not None else None
+    return isinstance(expires, (int, float)) and expires <= now_s
+
+
+def remove_trash(sweep: Sweep) -> int:
+    """What a `timeline delete` had set aside when it was killed."""
+    return 0 if sweep.dry_run else clear_trash(sweep.layout)
+
+
+def remove_temporary(sweep: Sweep) -> int:
+    """Temporary files that a crash left go when they are an hour old."""
+    count = 0
+    root = sweep.layout.root
+    others = strangers(root) if os.path.isdir(root) else ()
+    for folder, below, names in os.walk(root):
+        if folder == root:
+            below[:] = [name for name in below if name not in others]
+        for name in names:
+            path = os.path.join(folder, name)
+            if files.is_temporary(name) and sweep.is_past(
+                markers.modified(path) or sweep.now_s, TEMPORARY_S
+            ):
+                count += sweep.guarded(path, Sweep.remove, path)
+    return count
+
+
+# fmt: off
+STEPS: tuple[UpkeepStep, ...] = (
+    # name, in a round, in gc, action, what is named when it fails
+    UpkeepStep("lost",       True,  True, settle_lost_children, "registry"),
+    UpkeepStep("resumed",    False, True, resume_closed, "registry"),
+    UpkeepStep("orphans",    True,  True, mark_orphans, "registry"),
+    UpkeepStep("stale",      True,  True, mark_silent, "registry"),
+    UpkeepStep("calls",      True,  True, end_needless_calls, "need-user", counted=False),
+    UpkeepStep("expired",    True,  True, expire, "registry"),
+    UpkeepStep("lapsed",     True,  True, lapse, "registry"),
+    UpkeepStep("archived",   True,  True, archive_all),
+    UpkeepStep("keys",       False, True, forget_keys),
+    UpkeepStep("cancels",    False, True, forget_cancels),
+    UpkeepStep("bindings",   False, True, forget_bindings),
+    UpkeepStep("claims",     False, True, forget_claims),
+    UpkeepStep("retired",    False, True, retire, "registry"),
+    UpkeepStep("sessions",   False, True, remove_sessions),
+    UpkeepStep("markers",    False, True, remove_markers),
+    UpkeepStep("leftovers",  False, True, remove_leftovers, "registry"),
+    UpkeepStep("blobs",      False, True, remove_blobs, "messages"),
+    UpkeepStep("temporary",  False, True, remove_temporary),
+    UpkeepStep("trash",      False, True, remove_trash, "timelines"),
+)
+# fmt: on
+"""What is kept in order, in the order in which it goes. A round has more steps, of its project."""

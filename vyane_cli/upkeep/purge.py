@@ -1,0 +1,95 @@
+"""Purge: a timeline goes, and with it the text of what was said to its session.
+
+Two commit points, each whole: the timeline's rename, then one rewrite of each file of messages. A
+crash in between leaves text; the same command goes on where it stopped, also when the timeline is
+gone by then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vyane_cli.history.delete import DeletedTimeline, delete_timeline
+from vyane_cli.history.select import find_timeline
+from vyane_cli.kernel.values import InJson
+from vyane_cli.mail import archive, inbox
+from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.lookup import message_files
+from vyane_cli.mail.message import ToKind
+from vyane_cli.storage import files, journal
+from vyane_cli.storage.locks import Kind
+from vyane_cli.upkeep.expire import all_boxes
+from vyane_cli.upkeep.gc import archive_settled
+from vyane_cli.upkeep.sweep import Sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgedTimeline:
+    """What a delete has removed, and from how many messages the text was taken."""
+
+    timeline: DeletedTimeline = field(metadata={InJson: InJson(spread=True)})
+    purged: int
+
+
+def delete_and_purge(runtime: Runtime, who: str, *, yes: bool) -> PurgedTimeline:
+    """Delete a timeline, and take the text out of every settled message to its session.
+
+    Ids, times and steps of the messages stay. What still waits for the session keeps its text, and
+    so does a broadcast: it was said to all.
+    """
+    found = find_timeline(runtime, who)
+    done = delete_timeline(runtime, who, yes=yes, missing_ok=True)
+    worker = found.worker.id if found.worker is not None else ""
+    purged = purge_messages(runtime, worker, found.session)
+    return PurgedTimeline(timeline=done, purged=purged)
+
+
+def purge_messages(runtime: Runtime, worker: str, logical: str) -> int:
+    """Empty the archived messages to this worker and session, and their copies; how many."""
+    layout = runtime.layout
+    own = boxes_of(runtime, worker, logical) if worker else [layout.session_inbox(logical)]
+    sweep = Sweep(runtime, grace_s=0.0, dry_run=False)
+    for box in all_boxes(runtime):
+        if box.path in own:
+            archive_settled(sweep, box)
+    waiting = {entry.message.id for path in own for entry in inbox.read(path).mailbox.unsettled}
+    targets = {(str(ToKind.WORKER), worker), (str(ToKind.LOGICAL_SESSION), logical)}
+
+    def chosen(message: Mapping[str, Any]) -> bool:
+        to = (str(message.get("to_kind")), message.get("to_id"))
+        return to in targets and message.get("id") not in waiting
+
+    ids: set[str] = set()
+    blobs: set[str] = set()
+    for kind, key, path in _files(runtime):
+        with runtime.held((kind, key)):
+            gone = archive.purge(path, layout.root, chosen)
+        ids.update(gone.ids)
+        blobs.update(gone.blobs)
+    for digest in blobs:  # the same text may be the rest of another session's result
+        if not any(journal.contains(path, digest.encode()) for path in message_files(runtime)):
+            files.remove(layout.blob(digest))
+    return len(ids)
+
+
+def _files(runtime: Runtime) -> list[tuple[Kind, str, str]]:
+    """Where text of settled messages lies: the archives, and the copies that senders have."""
+    layout = runtime.layout
+    found = [
+        (Kind.ARCHIVE, "", layout.archive(month))
+        for month in files.listdir(layout("messages", "archive"))
+    ]
+    folder = layout("messages", "outbox")
+    for name in files.listdir(folder):
+        stem, _, end = name.rpartition(".")
+        if end == "jsonl" and stem.startswith("worker-"):
+            sender = stem.removeprefix("worker-")
+            found.append((Kind.OUTBOX, sender, os.path.join(folder, name)))
+    return found

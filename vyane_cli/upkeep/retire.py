@@ -1,0 +1,157 @@
+"""Retire: workers and host sessions that ended long ago, and the small files of what is over.
+
+Timelines stay: they are the history. What a crash leaves behind after a worker left the registry
+is files that nothing names.
+"""
+
+from __future__ import annotations
+
+import os
+
+from vyane_cli.mail import archive, inbox
+from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.sessions import markers, registry
+from vyane_cli.sessions.session import HostSession
+from vyane_cli.sessions.worker import Worker
+from vyane_cli.storage import files, journal, processes
+from vyane_cli.storage.locks import Kind
+from vyane_cli.upkeep.sweep import ENDED_S, Sweep
+
+
+def retire(sweep: Sweep) -> int:
+    """Workers that ended longer ago than `gc.keep_ended_days` leave the registry.
+
+    One with unsettled mail stays, whatever its age.
+    """
+    return sum(
+        sweep.guarded(worker.id, _retire, worker)
+        for worker in registry.Registry(sweep.layout).listing()
+    )
+
+
+def _retire(sweep: Sweep, worker: Worker) -> int:
+    if not _may_retire(sweep, worker):
+        return 0
+    if not sweep.dry_run and not _commit(sweep, worker):
+        return 0
+    return 1
+
+
+def _may_retire(sweep: Sweep, worker: Worker) -> bool:
+    session = registry.current_session(sweep.layout, worker.id)
+    if session is not None:
+        over = sweep.is_over(session, sweep.keep_s)
+    else:
+        last = worker.ended_at or worker.last_used_at or worker.created_at
+        over = worker.final and sweep.is_past(last, sweep.keep_s)
+    paths = boxes_of(sweep.runtime, worker.id, worker.logical_session_id)
+    return over and not any(inbox.read(path).mailbox.unsettled for path in paths)
+
+
+def _commit(sweep: Sweep, worker: Worker) -> bool:
+    """Archive, then cut. Commit point: the registry without the worker."""
+    layout, logical = sweep.layout, worker.logical_session_id
+    paths = boxes_of(sweep.runtime, worker.id, logical)
+    for path in paths:
+        archive.keep(layout, archive.settled(path, sweep.now_s), sweep.runtime.deadline())
+    with sweep.runtime.held((Kind.REGISTRY, ""), (Kind.INBOX, worker.id), (Kind.INBOX, logical)):
+        workers = registry.Registry(layout)
+        if worker.id not in workers.workers or not _may_retire(sweep, worker):
+            return False  # it came back, or got mail
+        for path in paths:
+            if any(line.damage is not None for line in journal.read(path)):
+                archive.cut(path, layout.root, ())  # sets the damage aside
+        del workers.workers[worker.id]
+        workers.save()
+        for session in registry.known_sessions(layout):
+            if session.worker == worker.id:
+                markers.forget(layout, session.id)
+                files.remove(layout.beat(session.id))
+                files.remove(layout.session(session.id))
+        left = (
+            layout.current(worker.id),
+            layout.due(worker.id),
+            layout.outbox(worker.id),
+            layout.launch(worker.id),
+            layout.prompt(worker.id),
+            layout.resume_prompt(worker.id),
+            layout.candidate(worker.id),
+            layout.output(worker.id),
+            layout.errors(worker.id),
+        )
+        for path in (*left, *paths):
+            files.remove(path)
+        known = registry.load_logical_session(layout, logical) if logical else None
+        if known is not None and known.worker == worker.id:
+            files.remove(layout.logical_session(logical))
+    return True
+
+
+def remove_sessions(sweep: Sweep) -> int:
+    """Host sessions that a later one of their worker replaced, when they are as old as that."""
+    return sum(
+        sweep.guarded(session.id, _remove_session, session)
+        for session in registry.known_sessions(sweep.layout)
+    )
+
+
+def _remove_session(sweep: Sweep, session: HostSession) -> int:
+    if not _is_left(sweep, session):
+        return 0
+    if not sweep.dry_run:
+        with sweep.runtime.held((Kind.REGISTRY, "")):
+            known = registry.load_session(sweep.layout, session.id)
+            if known is None or not _is_left(sweep, known):
+                return 0
+            files.remove(sweep.layout.session(session.id))
+            files.remove(sweep.layout.beat(session.id))
+    return 1
+
+
+def _is_left(sweep: Sweep, session: HostSession) -> bool:
+    """A process that lives may still speak under an id that `/clear` replaced."""
+    over = sweep.is_over(session, max(sweep.keep_s, ENDED_S))
+    return over and not sweep.is_current(session) and not _is_there(session)
+
+
+def _is_there(session: HostSession) -> bool:
+    return processes.is_present(session.process) is True
+
+
+def remove_markers(sweep: Sweep) -> int:
+    """The small files of sessions that are over: watch, heartbeat, process."""
+    return sum(
+        sweep.guarded(session.id, _remove_markers, session)
+        for session in registry.known_sessions(sweep.layout)
+    )
+
+
+def _remove_markers(sweep: Sweep, session: HostSession) -> int:
+    if not _marked(sweep, session):
+        return 0
+    if sweep.dry_run:
+        return len(_marked(sweep, session))
+    with sweep.runtime.held((Kind.REGISTRY, ""), (Kind.INBOX, session.worker)):
+        known = registry.load_session(sweep.layout, session.id)
+        return sum(map(sweep.remove, _marked(sweep, known))) if known is not None else 0
+
+
+def _marked(sweep: Sweep, session: HostSession) -> list[str]:
+    """The files that may go: none while the session may still run."""
+    layout = sweep.layout
+    if not sweep.is_over(session, ENDED_S):
+        return []
+    paths = [
+        layout.armed(session.id),
+        layout.pending(session.id),
+        layout.control(session.id),
+        layout.proof(session.id),
+        layout.wake(session.id),
+    ]
+    if not sweep.is_current(session):  # that of a present session is the worker's last sign
+        paths.append(layout.beat(session.id))
+    if session.process is not None and not _is_there(session):
+        path = layout.process(session.process.pid)
+        if files.read_text(path) == session.id:
+            paths.append(path)
+    return [path for path in paths if os.path.exists(path)]
