@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from benchmarks.homes import PERSON
 from vyane_cli.errors import VyaneError
-from vyane_cli.home import Runtime, accelerate
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.home import Home, accelerate
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.storage import locks
 
 
@@ -28,7 +28,7 @@ def main(what: str, *words: str) -> None:
 def sending(root: str, worker: str, number: str, count: str, limit_s: str) -> Callable[[], object]:
     """Send `count` messages, at most for so long; what was acknowledged."""
     accelerate()
-    runtime = Runtime(root)
+    home = Home(root)
 
     def run() -> object:
         end = time.monotonic() + float(limit_s)
@@ -38,7 +38,7 @@ def sending(root: str, worker: str, number: str, count: str, limit_s: str) -> Ca
             if began > end:
                 break
             try:
-                sent = send(runtime, Draft(worker, f"{number}:{index}"), PERSON)
+                sent = send(home, MessageDraft(worker, f"{number}:{index}"), PERSON)
                 acknowledged.append([index, sent.message.id])
             except VyaneError:
                 errors += 1
@@ -50,12 +50,12 @@ def sending(root: str, worker: str, number: str, count: str, limit_s: str) -> Ca
 
 def locking(root: str, rounds: str, hold_s: str, how: str) -> Callable[[], object]:
     """Take one lock again and again; the waits in seconds. `how`: vyane's way, or plain flock."""
-    path = locks.lock_path(root, locks.Kind.INBOX, "contended")
+    path = locks.lock_path(root, locks.LockKind.INBOX, "contended")
     os.makedirs(os.path.dirname(path), exist_ok=True)
 
     def by_vyane() -> float:
         began = time.monotonic()
-        with locks.held(root, [(locks.Kind.INBOX, "contended")], locks.Deadline(60)):
+        with locks.held(root, [(locks.LockKind.INBOX, "contended")], locks.Deadline(60)):
             waited = time.monotonic() - began
             time.sleep(float(hold_s))
         return waited

@@ -64,7 +64,7 @@ def idle_tick(bench: Bench) -> Iterator[Row]:
     with bench.home(WORKERS) as home:
         session = home.session()
         line, plain, look = "tick, the guard's line", "tick, without a guard", "tick that looks"
-        pending = Path(home.runtime.layout.pending(session.id))
+        pending = Path(home.home.layout.pending(session.id))
         others = beside(bench, session)
         commands = [
             interpreter(session),

@@ -13,9 +13,9 @@ from typing import Any
 
 import vyane_cli
 from benchmarks.measure import Command, run
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home as Runtime
 from vyane_cli.mail.mailbox import Head, Op, render_head, render_message
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.session import (
     HostSession,
@@ -26,7 +26,7 @@ from vyane_cli.sessions.session import (
 from vyane_cli.sessions.speaker import FromKind, Speaker
 from vyane_cli.sessions.worker import Worker, WorkerStatus
 from vyane_cli.setup.home import initialise
-from vyane_cli.storage import codec, document, files
+from vyane_cli.storage import document, files
 
 PACKAGE = Path(vyane_cli.__file__).resolve().parents[1]
 PERSON = Speaker(FromKind.HUMAN, "person", "person")
@@ -47,8 +47,8 @@ class Home:
         for made in (self.client_config / "sessions", self.project):
             made.mkdir(parents=True)
         self.clients: list[subprocess.Popen[bytes]] = []
-        self.runtime = Runtime(str(self.root), environ=self.user_environ())
-        initialise(self.runtime)
+        self.home = Runtime(str(self.root), environ=self.user_environ())
+        initialise(self.home)
         self.guard = self._install()
         self.transcript = self.user / "transcript.jsonl"
         self.transcript.write_text(_transcript())
@@ -87,7 +87,7 @@ class Home:
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        return Path(self.runtime.layout.guard)
+        return Path(self.home.layout.guard)
 
     # --- what is in it ---
 
@@ -95,7 +95,7 @@ class Home:
         """Register workers of closed sessions, in one write of the registry."""
         if not workers:
             return
-        layout, now = self.runtime.layout, self.runtime.clock().at
+        layout, now = self.home.layout, self.home.clock().at
         known = registry.Registry(layout)
         for number in range(workers):
             worker, logical = f"w-{number:012x}", f"vs-{number:012x}"
@@ -113,9 +113,22 @@ class Home:
                     last_used_at=now,
                 )
             )
-            owner = LogicalSession(logical, name, worker, now, (worker,), "claude_cli")
+            owner = LogicalSession(
+                id=logical,
+                display_name=name,
+                worker=worker,
+                created_at=now,
+                participating_agents=(worker,),
+                active_runtime="claude_cli",
+            )
             closed = HostSession(
-                session, "claude-code", worker, name, logical, started_at=now, ended="other"
+                id=session,
+                host="claude-code",
+                worker=worker,
+                name=name,
+                logical_session=logical,
+                started_at=now,
+                ended="other",
             )
             for path, data in (
                 (layout.logical_session(logical), render_logical_session(owner)),
@@ -135,8 +148,10 @@ class Home:
 
     def _put(self, worker: str, count: int, ops: Sequence[Op]) -> None:
         """Write the lines straight to the file, each as an append makes it."""
-        sample = send(self.runtime, Draft(worker, "a message that was here before"), PERSON).message
-        path, clock = Path(self.runtime.layout.inbox(worker)), self.runtime.clock()
+        sample = send(
+            self.home, MessageDraft(worker, "a message that was here before"), PERSON
+        ).message
+        path, clock = Path(self.home.layout.inbox(worker)), self.home.clock()
         boot = {"boot": clock.boot, "boot_ms": clock.boot_ms}
         fields = {"at": clock.at, "boot_ms": clock.boot_ms, "session": "s", "turn": "t"}
         offset = path.stat().st_size
@@ -145,12 +160,12 @@ class Home:
             def write(record: Mapping[str, Any], unsettled: int) -> None:
                 nonlocal offset
                 head = render_head(Head(unsettled))
-                offset += file.write(codec.encode_line({**record, "head": head}))
+                offset += file.write(document.encode_line({**record, "head": head}))
 
             for op in ops:
                 write({"op": op, "ids": [sample.id], **fields}, offset)
             for _ in range(count - 1):
-                message = sample._replace(id=self.runtime.new_id(clock.now_ms))
+                message = sample._replace(id=self.home.new_id(clock.now_ms))
                 began = offset
                 stored = {"op": Op.MESSAGE, "message": render_message(message), **boot}
                 write(stored, began if ops else 0)
@@ -171,9 +186,9 @@ class Home:
         """A session whose start the guard has reported, in the middle of its first turn."""
         opened = Session(self, str(uuid.uuid4()))
         opened.hook("SessionStart", source="startup", model="a-model")
-        known = registry.load_session(self.runtime.layout, opened.id)
+        known = registry.load_session(self.home.layout, opened.id)
         if known is None:
-            log = Path(self.runtime.layout.log)
+            log = Path(self.home.layout.log)
             said = log.read_text() if log.exists() else "nothing in its log"
             raise RuntimeError(f"the guard registered no session: {said}")
         opened.worker, opened.logical = known.worker, known.logical_session
@@ -263,7 +278,7 @@ class Session:
 
     def send(self, text: str) -> str:
         """Send this session's worker a message; its id."""
-        return send(self.home.runtime, Draft(self.worker, text), PERSON).message.id
+        return send(self.home.home, MessageDraft(self.worker, text), PERSON).message.id
 
 
 def _transcript() -> str:

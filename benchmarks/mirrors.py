@@ -59,7 +59,7 @@ def _mock_discord() -> Any:
 
 def _push(home: Home, server: Any) -> Command:
     settings = f'[channels.discord]\nforum = "{server.forum.id}"\n'
-    Path(home.runtime.layout.config).write_text(settings)
+    Path(home.home.layout.config).write_text(settings)
     env = {
         **home.user_environ(),
         "PYTHONPATH": str(PACKAGE),

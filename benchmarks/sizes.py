@@ -14,10 +14,10 @@ from benchmarks.measure import Command, Cost, Series, alternate, run
 from benchmarks.report import Goal, Row, row
 from vyane_cli.home import accelerate
 from vyane_cli.mail import inbox
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.sessions import registry
 from vyane_cli.timeline import log
-from vyane_cli.timeline.events import Event, EventKind
+from vyane_cli.timeline.events import CommittedEvent, EventKind
 
 SIZE_GOAL = Goal(1.5)
 READ_LIMIT = Goal(1000, "kB")
@@ -139,7 +139,7 @@ def _bytes_read(session: Session) -> int:
 
 def _lengthen(session: Session, size: int) -> None:
     """Append tool events to a session's timeline, between two turns, until it is that long."""
-    layout = session.home.runtime.layout
+    layout = session.home.home.layout
     known = log.Identity(session.logical, session.worker)
     line = log.Timeline(layout.timeline(session.logical), layout.root, known, "0" * 32)
     try:
@@ -148,7 +148,7 @@ def _lengthen(session: Session, size: int) -> None:
             for _ in range(1000):
                 head = head._replace(seq=head.seq + 1)
                 payload = {"tool": "Bash", "tool_use_id": f"toolu_{head.seq:024}"}
-                events.append(Event(head.seq, EventKind.TOOL_OBSERVED, payload, at=1.0))
+                events.append(CommittedEvent(head.seq, EventKind.TOOL_OBSERVED, payload, at=1.0))
                 heads.append(head)
             line.append(events, heads)
     finally:
@@ -168,7 +168,7 @@ def growth(bench: Bench) -> Iterator[Row]:
             with bench.home(10) as home:
                 worker = home.session().worker
                 (home.settle if state == "settled" else home.queue)(worker, count)
-                path = home.runtime.layout.inbox(worker)
+                path = home.home.layout.inbox(worker)
                 measured = {  # in this order: what is appended is read from then on
                     "read": _times(bench.size(10, 3), partial(inbox.read, path)),
                     "append": _times(bench.size(10, 3), partial(_send, home, worker)),
@@ -204,11 +204,11 @@ def _by_workers(bench: Bench) -> Iterator[Row]:
 
 
 def _list(home: Home) -> None:
-    registry.Registry(home.runtime.layout).listing()
+    registry.Registry(home.home.layout).listing()
 
 
 def _send(home: Home, worker: str) -> None:
-    send(home.runtime, Draft(worker, "one more"), PERSON)
+    send(home.home, MessageDraft(worker, "one more"), PERSON)
 
 
 def _times(rounds: int, call: Callable[[], object]) -> Series:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from benchmarks.bench import Bench
 from benchmarks.report import Goal, Row
-from vyane_cli.history.queries import Mode, check_watch, watch
-from vyane_cli.home import Runtime, accelerate
+from vyane_cli.history.queries import WatchMode, check_watch, watch
+from vyane_cli.home import Home, accelerate
 from vyane_cli.hosts.port import Trigger
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.ids import render_ulid
-from vyane_cli.storage import codec, files, processes
+from vyane_cli.storage import document, files, processes
 from vyane_cli.timeline import events as turns
 from vyane_cli.timeline import log, reader
 from vyane_cli.timeline import turns as core_turns
@@ -63,10 +63,10 @@ def build(path: Path, session: str, events: int) -> None:
                 state = core_turns.emit(state, EventKind.TOOL_OBSERVED, used, clock)
             result = {"digest": "d" * 64, "chars": 400, "excerpt": "x" * 280}
             state = core_turns.emit(state, EventKind.RESULT_OBSERVED, result, clock)
-            state = core_turns.finish(state, clock, turns.Outcome.SUCCESS)
+            state = core_turns.finish(state, clock, turns.TurnOutcome.SUCCESS)
             left = events - state.events[0].seq + 1
             for event, head in list(zip(state.events, state.heads, strict=True))[:left]:
-                file.write(codec.encode_line(log.render_event(event, head, identity, boot)))
+                file.write(document.encode_line(log.render_event(event, head, identity, boot)))
         file.flush()
         os.fsync(file.fileno())  # else the first append measured pays for all of it
 
@@ -114,9 +114,9 @@ class Append(NamedTuple):
 
 def _measure(home: Path, events: int) -> tuple[float, Append, float]:
     """(ms to the first event, an append, MiB that reading all of it adds)."""
-    runtime = Runtime(str(home), environ={})
+    home = Home(str(home), environ={})
     session = "vs-" + "a" * 12
-    path = runtime.layout.timeline(session)
+    path = home.layout.timeline(session)
     build(Path(path), session, events)
     middle = reader.event_at(path, events // 2)
     assert middle is not None
@@ -124,23 +124,23 @@ def _measure(home: Path, events: int) -> tuple[float, Append, float]:
     firsts = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        stream = watch(runtime, session, check_watch((Mode.HISTORY,), after=after))
+        stream = watch(home, session, check_watch((WatchMode.HISTORY,), after=after))
         event = next(stream)
         firsts.append((time.perf_counter() - began) * 1000)
         assert event.seq == events // 2 + 1
         stream.close()
-    return statistics.median(firsts), _append(runtime, session), _memory(home, session)
+    return statistics.median(firsts), _append(home, session), _memory(home, session)
 
 
-def _append(runtime: Runtime, session: str) -> Append:
+def _append(home: Home, session: str) -> Append:
     """One append, by its median."""
-    path, root = runtime.layout.timeline(session), runtime.layout.root
+    path, root = home.layout.timeline(session), home.layout.root
     identity = log.Identity(session, "w-000000000000")
     took, spent = [], []
     for _ in range(ROUNDS * 4):
         began, used = time.perf_counter(), time.process_time()
         opened = log.Timeline(path, root, identity, EPOCH)
-        clock = runtime.clock()._replace(now_ms=1_900_000_000_000)
+        clock = home.clock()._replace(now_ms=1_900_000_000_000)
         payload = {"code": "benchmark"}
         opened.commit(
             core_turns.emit(
@@ -169,12 +169,12 @@ def _memory(home: Path, session: str) -> float:
 
 def _read_all(home: str, session: str) -> None:
     accelerate()
-    runtime = Runtime(home, environ={})
-    wanted = check_watch((Mode.HISTORY,))
-    next(watch(runtime, session, wanted))
+    home = Home(home, environ={})
+    wanted = check_watch((WatchMode.HISTORY,))
+    next(watch(home, session, wanted))
     files.listdir(home)
     before = _peak_kib(anew=True)
-    for _ in watch(runtime, session, wanted):
+    for _ in watch(home, session, wanted):
         pass
     print((_peak_kib() - before) / 1024)
 

@@ -8,9 +8,9 @@ from benchmarks.homes import PERSON, Home
 from benchmarks.measure import Series
 from benchmarks.report import Goal, Row, row
 from vyane_cli.children.cancel import cancel
-from vyane_cli.children.cancel_rules import Outcome
-from vyane_cli.children.link import link_child
+from vyane_cli.children.cancel_rules import CancelOutcome
 from vyane_cli.children.order import Order
+from vyane_cli.children.spawn import link_child
 from vyane_cli.delivery.topology import topology
 from vyane_cli.home import accelerate
 from vyane_cli.kernel.runtimes import BUILT_IN
@@ -32,13 +32,13 @@ def tree(bench: Bench) -> Iterator[Row]:
             with bench.home(size) as home:
                 root = _grow(home)
                 began = time.monotonic()
-                topology(home.runtime, root)
+                topology(home.home, root)
                 shown[size].append((time.monotonic() - began) * 1000 / size)
                 began = time.monotonic()
-                done = cancel(home.runtime, root, wait_s=0, speaker=PERSON)
+                done = cancel(home.home, root, wait_s=0, speaker=PERSON)
                 cancelled[size].append((time.monotonic() - began) * 1000 / size)
                 outcomes = list(done.cancel.outcomes.values())
-                if outcomes != [Outcome.GONE] * size:
+                if outcomes != [CancelOutcome.GONE] * size:
                     raise RuntimeError("a worker of the tree was not reached")
     for size in (small, large):
         with bench.home(size) as home:
@@ -61,12 +61,12 @@ def tree(bench: Bench) -> Iterator[Row]:
 def _spawn(home: Home, root: str, number: int) -> None:
     """Everything that a spawn writes, its process aside: that costs the same in any tree."""
     order = Order(f"job {number}", root, inherit_context=False, cwd="/")
-    link_child(home.runtime, order, root, BUILT_IN["claude"])
+    link_child(home.home, order, root, BUILT_IN["claude"])
 
 
 def _grow(home: Home) -> str:
     """Link the workers of a home to one tree; the id of its root."""
-    book = registry.Registry(home.runtime.layout)
+    book = registry.Registry(home.home.layout)
     ids = [worker.id for worker in book.listing()]
     for number, worker in enumerate(book.listing()):
         parent = ids[(number - 1) // CHILDREN] if number else None

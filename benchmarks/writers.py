@@ -29,7 +29,7 @@ def _write(
             for n in range(count)
         ]
         results, seconds = contend(commands)
-        boxes = [inbox.read(home.runtime.layout.inbox(t), whole=True).mailbox for t in targets]
+        boxes = [inbox.read(home.home.layout.inbox(t), whole=True).mailbox for t in targets]
     order: dict[int, list[tuple[int, str]]] = {n: [] for n in range(count)}
     for box in boxes:
         for entry in box.entries:

@@ -15,20 +15,21 @@ from tests.simulated import Host, World, machine
 from vyane_cli.attention import needs
 from vyane_cli.children import launches, spawn
 from vyane_cli.children.result import settle_exit
-from vyane_cli.delivery.tick import tick
 from vyane_cli.errors import CorruptStateError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.hosts import generic
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.kernel.process import Process
-from vyane_cli.projects import claims, claims_2, ledger, ledger_2, projects
+from vyane_cli.projects import claims, ledger, projects, queue
+from vyane_cli.projects.after_tick import tick_and_supervise
 from vyane_cli.projects.goal import Acceptance, Goal, accept, new_goal
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.round import Round, wake
+from vyane_cli.projects.round import Round, preview_round
 from vyane_cli.projects.task import Ledger, Task
 from vyane_cli.projects.task_report import TaskReport, report_task
 from vyane_cli.sessions import registry
 from vyane_cli.storage import files, journal, locks, processes
+from vyane_cli.upkeep.rounds import run_round
 
 NAME = "p"
 RUNTIME = """
@@ -89,7 +90,7 @@ class Scene:
         return found
 
     def change(self, make: Callable[[Ledger, Any, float], Ledger]) -> None:
-        with self.world.held((locks.Kind.LEDGER, NAME)):
+        with self.world.held((locks.LockKind.LEDGER, NAME)):
             before = ledger.stamp(self.layout.tasks(NAME))
             books = ledger.load(self.layout, NAME)
             assert books.ledger is not None
@@ -100,7 +101,7 @@ class Scene:
         made: list[Task] = []
 
         def one_more(known: Ledger, graph: Any, at: float) -> Ledger:
-            after, task = ledger_2.add(known, Task("", title, **more), at)
+            after, task = queue.add(known, Task("", title, **more), at)
             made.append(task)
             return after
 
@@ -135,7 +136,8 @@ class Scene:
 
     def wake(self, schedule: str = "A", **more: Any) -> Round:
         self.world.environ = {"PATH": "/usr/bin:/bin"}
-        return wake(self.world, self.project, schedule, **{"dry_run": False, **more})
+        step = preview_round if more.get("dry_run") else run_round
+        return step(self.world, self.project, schedule)
 
     def cell(self, schedule: str = "A", **more: Any) -> str:
         made = self.wake(schedule, **more)
@@ -153,10 +155,11 @@ class Scene:
         assert launch.process is not None
         self.pids[worker] = launch.process.pid
         call = HookCall(
-            "generic", Event.CALL, "launch", launch.session, attended=False, cwd=launch.cwd,
+            "generic", HostEvent.CALL, "launch", launch.session, attended=False, cwd=launch.cwd,
             process=launch.process, worker=worker,
         )  # fmt: skip
-        tick(self.world, call, generic, lambda reply: None, locks.Deadline(10), rerun=True)
+        deadline = locks.Deadline(10)
+        tick_and_supervise(self.world, call, generic, lambda reply: None, deadline, rerun=True)
 
     def _task_of(self, worker: str) -> str:
         for task in claims.listing(self.layout, NAME):
@@ -198,7 +201,7 @@ class Scene:
         needs.resolve(self.layout, [key], "ann", self.world.clock(), locks.Deadline(10))
 
     def held(self) -> frozenset[str]:
-        return claims_2.held_tasks(self.world, NAME)
+        return claims.held_tasks(self.world, NAME)
 
     # ---------------------------------------------------------------- the main session
 
@@ -251,7 +254,7 @@ class Scene:
         return [one for one in self.log("deliveries.jsonl") if one["outcome"] == "told"]
 
 
-def make_project(world: Runtime, main: str, folder: str) -> Project:
+def make_project(world: Home, main: str, folder: str) -> Project:
     """A project with empty books."""
     files.make_directories(world.layout("projects", NAME))
     ledger.make_files(world.layout, NAME)
@@ -284,7 +287,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         made = Scene(world, main, table, make_project(world, main.worker, main.cwd))
         made.rung = made.rings()
         monkeypatch.setattr(
-            spawn, "start_launcher", lambda runtime, worker, environment: made.launch(worker)
+            spawn, "start_launcher", lambda home, worker, environment: made.launch(worker)
         )
         monkeypatch.setattr("vyane_cli.projects.dispatch.LOOK_S", 0.0)
         yield made

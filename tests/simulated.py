@@ -30,15 +30,16 @@ from typing import Any, NoReturn
 
 import vyane_cli
 from vyane_cli.__main__ import main
+from vyane_cli.delivery import ring
 from vyane_cli.delivery.plan import TickPlan
-from vyane_cli.delivery.tick import tick
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.hosts import claude_code, generic
 from vyane_cli.hosts.port import Reply
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.mail import inbox
 from vyane_cli.mail.lookup import find_message
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft, send
+from vyane_cli.projects.after_tick import tick_and_supervise
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.register import register_worker
 from vyane_cli.sessions.speaker import FromKind, Speaker
@@ -64,12 +65,12 @@ def recorded(name: str, **changes: object) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None}
 
 
-class World(Runtime):
+class World(Home):
     """A runtime whose clocks a test can move, and some questions that tests ask."""
 
     def __init__(self, home: Path, environ: dict[str, str] | None = None) -> None:
         hosts = {host.NAME: host for host in (claude_code, generic)}
-        super().__init__(str(home), {} if environ is None else environ, hosts=hosts)
+        super().__init__(str(home), {} if environ is None else environ, hosts=hosts, ways=ring)
         self.ahead_ms = 0
         self.wall_ahead_ms = 0
         self.slept_ms = 0
@@ -93,7 +94,7 @@ class World(Runtime):
 
     def send(self, to: str, text: str = "hello", speaker: Speaker = HUMAN, **more: Any) -> str:
         """Store a message; its id."""
-        return send(self, Draft(to, text, **more), speaker).message.id
+        return send(self, MessageDraft(to, text, **more), speaker).message.id
 
     def status(self, message_id: str) -> str:
         return str(find_message(self, message_id).entry.status)
@@ -114,7 +115,7 @@ class World(Runtime):
             self, name, session_id="", cwd="/tmp", pid=pid, worker_type="generic"
         ).id
 
-    def inbox(self, worker: str) -> inbox.Reading:
+    def inbox(self, worker: str) -> inbox.InboxReading:
         return inbox.read(self.layout.inbox(worker), whole=True)
 
     def events(self, logical: str) -> list[dict[str, Any]]:
@@ -242,7 +243,7 @@ class Host:
             self.payload(name, **changes), environ, processes.identify, rewake=rewake
         )
         deadline = locks.Deadline(10)
-        plan = tick(
+        plan = tick_and_supervise(
             self.world, call, claude_code, show or shown, deadline, guard=guard, rerun=rerun
         )
         return Seen(replies, plan)
@@ -372,7 +373,7 @@ def machine(folder: Path | None = None) -> Iterator[Callable[..., Host]]:
 
 @contextmanager
 def stopped_holder(
-    root: str, *wanted: tuple[locks.Kind, str]
+    root: str, *wanted: tuple[locks.LockKind, str]
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Another process holds these locks and is stopped, as by Ctrl-Z; let go of at the end."""
     paths = sorted({locks.lock_path(root, kind, key) for kind, key in wanted})

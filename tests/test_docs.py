@@ -22,10 +22,18 @@ from vyane_cli.delivery import gating
 from vyane_cli.delivery.gating import GATES, MATRIX
 from vyane_cli.delivery.why import RULES
 from vyane_cli.errors import EXIT_CODES
-from vyane_cli.kernel.config import CHANNEL_KEYS, Limits
+from vyane_cli.kernel.config import CHANNEL_KEYS, DeliveryLimits
 from vyane_cli.mail.mailbox import FINAL, NEXT, Op
-from vyane_cli.mail.message import DIRECTIONS, PAYLOADS, Kind, Lane, Message, Status, ToKind
-from vyane_cli.mail.send import Draft, _payload
+from vyane_cli.mail.message import (
+    DIRECTIONS,
+    PAYLOADS,
+    Lane,
+    Message,
+    MessageKind,
+    MessageStatus,
+    ToKind,
+)
+from vyane_cli.mail.send import MessageDraft, _payload
 from vyane_cli.projects.claim_rules import ENDS
 from vyane_cli.projects.task import TRANSITIONS
 from vyane_cli.storage.layout import Layout
@@ -273,8 +281,8 @@ GATING = REFERENCE / "gating.md"
 def test_the_messages_page_has_each_kind_with_its_payload_and_its_senders() -> None:
     rows = {pages.code(row["kind"]): row for row in pages.table(MESSAGES, "Kinds")}
 
-    assert list(rows) == list(Kind)
-    for kind in Kind:
+    assert list(rows) == list(MessageKind)
+    for kind in MessageKind:
         keys = pages.codes(rows[kind]["payload keys"])
         assert keys == (list(PAYLOADS[kind]) or ["text"]), kind  # `info` is free in form
         assert pages.codes(rows[kind]["may be sent by"]) == [str(r) for r in DIRECTIONS[kind]]
@@ -282,9 +290,9 @@ def test_the_messages_page_has_each_kind_with_its_payload_and_its_senders() -> N
 
 def test_the_key_in_bold_is_the_one_that_the_text_fills() -> None:
     for row in pages.table(MESSAGES, "Kinds"):
-        kind = Kind(pages.code(row["kind"]))
+        kind = MessageKind(pages.code(row["kind"]))
         (bold,) = re.findall(r"\*\*`([^`*]+)\*?`\*\*", row["payload keys"])
-        assert list(_payload(kind, Draft("bob", "words", kind))) == [bold]
+        assert list(_payload(kind, MessageDraft("bob", "words", kind))) == [bold]
 
 
 def test_the_messages_page_has_every_address_lane_field_and_status() -> None:
@@ -295,13 +303,13 @@ def test_the_messages_page_has_every_address_lane_field_and_status() -> None:
     assert first("Addresses") == list(ToKind)
     assert set(first("Lanes")) == set(Lane)
     assert sorted(first("Fields")) == sorted(Message._fields)
-    assert first("Statuses") == list(Status)
+    assert first("Statuses") == list(MessageStatus)
     finals = [r["status"] for r in pages.table(MESSAGES, "Statuses") if r["final"] == "yes"]
     assert {pages.code(one) for one in finals} == set(FINAL)
 
 
 def test_the_life_of_a_message_is_the_table_of_the_code() -> None:
-    shown: dict[str, dict[str, str]] = {Status.PENDING: {}, Status.DELIVERED: {}}
+    shown: dict[str, dict[str, str]] = {MessageStatus.PENDING: {}, MessageStatus.DELIVERED: {}}
     for row in pages.table(MESSAGES, "The life of a message"):
         for status, cells in shown.items():
             if cell := row[f"`{status}`"]:
@@ -342,7 +350,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     for row in rows:
         name, (number, *unit) = pages.code(row["limit"]), row["default"].split()
         shown[name] = int(number) * (1000 if unit == ["s"] else 1)
-    assert shown == Limits()._asdict()
+    assert shown == DeliveryLimits()._asdict()
 
 
 def test_the_rules_are_those_of_the_code_with_the_same_words() -> None:

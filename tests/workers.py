@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.simulated import World, new_world
 from vyane_cli.children.order import Order
-from vyane_cli.mail.message import Kind
+from vyane_cli.mail.message import MessageKind
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.session import HostSession, LogicalSession
 from vyane_cli.sessions.worker import Worker, WorkerStatus
@@ -36,9 +36,13 @@ def grow(world: World, size: int, independent: tuple[int, ...] = (), **more: Any
             world.layout, LogicalSession(logical, worker.name, worker_id, 1.0)
         )
         session = HostSession(
-            f"s{number}", "claude-code", worker_id, worker.name, logical,
+            id=f"s{number}",
+            host="claude-code",
+            worker=worker_id,
+            name=worker.name,
+            logical_session=logical,
             process=processes.myself(),
-        )  # fmt: skip
+        )
         registry.save_session(world.layout, session._replace(**more))
         registry.write_current(world.layout, worker_id, session.id)
     workers.save()
@@ -67,4 +71,4 @@ def order(prompt: str = "do it", **more: Any) -> Order:
 
 def results(world: World, worker: str) -> list[Any]:
     box = world.inbox(worker).mailbox
-    return [e.message for e in box.entries if e.message.kind is Kind.TASK_RESULT]
+    return [e.message for e in box.entries if e.message.kind is MessageKind.TASK_RESULT]

@@ -4,9 +4,9 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.api import Message, Turn, Vyane, connect
+    from vyane_cli.api import SentMessage, Turn, Vyane, connect
 
-__all__ = ["Message", "Turn", "Vyane", "__version__", "connect"]
+__all__ = ["SentMessage", "Turn", "Vyane", "__version__", "connect"]
 
 
 def __getattr__(name: str) -> object:

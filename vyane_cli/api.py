@@ -24,21 +24,22 @@ from typing import Any, NamedTuple, Self
 from ulid import ULID
 
 from vyane_cli import channels
+from vyane_cli.children.report import send_or_report
 from vyane_cli.cli.render.machine import plain
+from vyane_cli.delivery.outlook import state_of_message
 from vyane_cli.history.producer import emit_event, finish_turn, start_turn
-from vyane_cli.history.queries import Mode, check_watch, watch
-from vyane_cli.home import Runtime
+from vyane_cli.history.queries import WatchMode, check_watch, watch
+from vyane_cli.home import Home
 from vyane_cli.hosts.port import Trigger
-from vyane_cli.mail.inboxes import state_of_message
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft
 from vyane_cli.storage.locks import Deadline
-from vyane_cli.timeline.events import EventKind, Outcome
+from vyane_cli.timeline.events import EventKind, TurnOutcome
 
 TIMEOUT_S = 5.0
 """How long a call waits for locks, unless you say otherwise."""
 
 
-class Message(NamedTuple):
+class SentMessage(NamedTuple):
     """What `send` stored."""
 
     id: str
@@ -57,7 +58,7 @@ def connect(home: str = "", *, timeout_s: float = TIMEOUT_S) -> Vyane:
     return Vyane(_Bounded(home, timeout_s))
 
 
-class _Bounded(Runtime):
+class _Bounded(Home):
     """A runtime in which every operation has the same limit."""
 
     def __init__(self, home: str, timeout_s: float) -> None:
@@ -85,8 +86,8 @@ def _values(report: object) -> dict[str, Any]:
 class Vyane:
     """The sessions, messages and timelines of one state folder."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
+    def __init__(self, home: Home) -> None:
+        self.home = home
 
     def turn(
         self,
@@ -103,7 +104,7 @@ class Vyane:
         session's own. ConflictError: `turn_open`, `turn_open_elsewhere`.
         """
         started = start_turn(
-            self.runtime,
+            self.home,
             session,
             trigger=trigger,
             prompt_chars=prompt_chars,
@@ -126,11 +127,11 @@ class Vyane:
         ttl_s: float | None = None,
         reply_to: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Message:
+    ) -> SentMessage:
         """Put a message in a session's inbox; on disk when this returns."""
-        sent = send(
-            self.runtime,
-            Draft(
+        sent = send_or_report(
+            self.home,
+            MessageDraft(
                 to,
                 text,
                 kind,
@@ -141,8 +142,10 @@ class Vyane:
             ),
         )
         first = sent.message
-        stored = state_of_message(self.runtime, first, stored_before=sent.repeated)
-        return Message(first.id, str(stored.status), first.to_id, str(first.lane), sent.repeated)
+        stored = state_of_message(self.home, first, stored_before=sent.repeated)
+        return SentMessage(
+            first.id, str(stored.status), first.to_id, str(first.lane), sent.repeated
+        )
 
     def history(
         self,
@@ -156,14 +159,14 @@ class Vyane:
     ) -> Iterator[dict[str, Any]]:
         """The events that are there, after the cursor `after` if it is given. Streams."""
         wanted = check_watch(
-            (Mode.HISTORY,),
+            (WatchMode.HISTORY,),
             after=after,
             kinds=tuple(kinds),
             category=category,
             turn=turn,
             since=since,
         )
-        return (_values(one) for one in watch(self.runtime, session, wanted))
+        return (_values(one) for one in watch(self.home, session, wanted))
 
     def follow(
         self,
@@ -182,14 +185,14 @@ class Vyane:
         is done with. `timeout_s`: end when nothing has come for so long; None: never.
         """
         wanted = check_watch(
-            (Mode.FOLLOW,),
+            (WatchMode.FOLLOW,),
             after=after,
             consumer=consumer,
             reset=reset,
             kinds=tuple(kinds),
             category=category,
         )
-        found = watch(self.runtime, session, wanted, timeout_s=timeout_s)
+        found = watch(self.home, session, wanted, timeout_s=timeout_s)
         return (_values(one) for one in found)
 
 
@@ -207,7 +210,7 @@ class Turn:
 
     def emit(self, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Record an event; return it. ConflictError (`turn_finished`) when the turn is over."""
-        return _values(emit_event(self._vyane.runtime, self.token, kind, payload))
+        return _values(emit_event(self._vyane.home, self.token, kind, payload))
 
     def tool(self, name: str, *, ok: bool = True, duration_ms: int | None = None) -> dict[str, Any]:
         """A tool was used: its name and whether it worked, never its input or output."""
@@ -220,7 +223,7 @@ class Turn:
         """The turn's result: a digest, its length and the beginning that the settings allow."""
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         payload: dict[str, Any] = {"digest": digest, "chars": len(text)}
-        limit = int(self._vyane.runtime.config["timeline.excerpt_chars"])
+        limit = int(self._vyane.home.config["timeline.excerpt_chars"])
         if limit and text:
             payload["excerpt"] = text[:limit]
         return self.emit(EventKind.RESULT_OBSERVED, payload)
@@ -231,13 +234,13 @@ class Turn:
         self.emit(EventKind.USAGE_OBSERVED, {"model": model, **payload} if model else payload)
 
     def finish(
-        self, outcome: str = Outcome.SUCCESS, code: str = "", text: str = ""
+        self, outcome: str = TurnOutcome.SUCCESS, code: str = "", text: str = ""
     ) -> dict[str, Any]:
         """End the turn. The same again returns the first event.
 
         ConflictError (`terminal_conflict`) when it has ended in another way.
         """
-        event = _values(finish_turn(self._vyane.runtime, self.token, outcome, code, text))
+        event = _values(finish_turn(self._vyane.home, self.token, outcome, code, text))
         self.finished = event
         return event
 
@@ -255,6 +258,6 @@ class Turn:
         if kind is None:
             self.finish()
         elif issubclass(kind, KeyboardInterrupt):
-            self.finish(Outcome.INTERRUPTED, "user_interrupt")
+            self.finish(TurnOutcome.INTERRUPTED, "user_interrupt")
         else:
-            self.finish(Outcome.ERROR, "exception", kind.__name__)
+            self.finish(TurnOutcome.ERROR, "exception", kind.__name__)

@@ -12,18 +12,34 @@ from vyane_cli.kernel.config import Config
 from vyane_cli.kernel.ids import next_ulid
 from vyane_cli.kernel.process import Process
 from vyane_cli.kernel.text import Templates
-from vyane_cli.storage import codec, files, locks, processes, settings, templates
+from vyane_cli.storage import document, files, locks, processes, settings
 from vyane_cli.storage.layout import Layout, find_root, root_at
 from vyane_cli.storage.locks import Deadline as Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from typing import Protocol
 
     from vyane_cli.channels.port import Adapter
     from vyane_cli.hosts.port import Host
     from vyane_cli.kernel.config import ChannelKeys
-    from vyane_cli.storage.locks import Kind
+    from vyane_cli.storage.locks import LockKind
+
+    class Ways(Protocol):
+        """How a session is reached where no watch rings, and how a lost one is opened again.
+
+        `delivery/ring` has them. Mail and children lie below it, so an entry hands them in.
+        """
+
+        def reach(self, home: Home, worker: str, clock: Clock) -> bool:
+            """Type into the worker's pane, or open its closed session again; True when done."""
+            ...
+
+        def resume_lost(self, home: Home, worker: str) -> bool:
+            """Open the session of a child that was broken off again; True when it is started."""
+            ...
+
 
 HOOK_BUDGET_S = 0.8
 """One deadline for all locks of one hook call."""
@@ -40,10 +56,10 @@ def local_time(at: float) -> tuple[int, int, int]:
 
 def accelerate() -> None:
     """Read state with orjson from here on: for commands, whose start-up can bear the import."""
-    codec.accelerate()
+    document.accelerate()
 
 
-class Runtime:
+class Home:
     """The state root, the clocks, randomness, the settings and the texts of one process."""
 
     def __init__(
@@ -52,10 +68,13 @@ class Runtime:
         environ: Mapping[str, str] | None = None,
         hosts: Mapping[str, Host] | None = None,
         channels: Mapping[str, Adapter] | None = None,
+        ways: Ways | None = None,
     ) -> None:
         self.hosts = dict(hosts or {})
         self.channels = channels
         """The channels that this process can speak to; None: none, and it takes no notice."""
+        self.ways = ways
+        """None: mail waits for the session's own hooks, and for the next round."""
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
         here = dict(self.environ)
         self.layout = Layout(root_at(root, here, "home") if root else find_root(here))
@@ -70,7 +89,7 @@ class Runtime:
         """The settings, read on first use."""
         if self._config is None:
             known = (lambda: self.channel_keys) if self.channels is not None else None
-            self._config = settings.load(self.layout, known)
+            self._config = settings.load_config(self.layout, known)
         return self._config
 
     @property
@@ -82,7 +101,7 @@ class Runtime:
     def templates(self) -> Templates:
         """The texts that agents read, in the language of the settings."""
         if self._templates is None:
-            self._templates = templates.load(self.language)
+            self._templates = settings.load_templates(self.language)
         return self._templates
 
     @property
@@ -94,11 +113,19 @@ class Runtime:
     @property
     def mirror_templates(self) -> Templates:
         """The texts that people read in a session's conversation."""
-        return templates.load(self.language, "mirror")
+        return settings.load_templates(self.language, "mirror")
 
     def host(self, name: str) -> Host | None:
         """The module that knows a host's own records, if this process has it."""
         return self.hosts.get(name)
+
+    def reach(self, worker: str, clock: Clock) -> bool:
+        """Reach a worker's session now, by the ways that this process has; True when done."""
+        return self.ways is not None and self.ways.reach(self, worker, clock)
+
+    def resume_lost(self, worker: str) -> bool:
+        """Open the session of a lost child again, by the ways that this process has."""
+        return self.ways is not None and self.ways.resume_lost(self, worker)
 
     def clock(self) -> Clock:
         """One reading of the clocks, for a whole operation."""
@@ -147,7 +174,7 @@ class Runtime:
         return Deadline(float(self.config["locks.wait_s"]) if budget_s is None else budget_s)
 
     def held(
-        self, *wanted: tuple[Kind, str], deadline: Deadline | None = None
+        self, *wanted: tuple[LockKind, str], deadline: Deadline | None = None
     ) -> AbstractContextManager[None]:
         """Hold these locks, in their order."""
         return locks.held(self.layout.root, list(wanted), deadline or self.limit or self.deadline())

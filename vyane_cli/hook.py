@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.hosts.port import HookCall, Reply
     from vyane_cli.storage.locks import Deadline
 
@@ -73,73 +73,75 @@ def run(options: Options) -> int:
     """The exit status for the host: 0, or that of a wake."""
     if nothing_to_do(options):
         return 0
-    from vyane_cli.home import HOOK_BUDGET_S, WATCH_BUDGET_S, Runtime
+    from vyane_cli.delivery import ring
+    from vyane_cli.home import HOOK_BUDGET_S, WATCH_BUDGET_S, Home
     from vyane_cli.hosts import claude_code
 
-    runtime = Runtime(options.home, hosts={claude_code.NAME: claude_code})
-    if not os.path.isdir(runtime.layout.root):
+    home = Home(options.home, hosts={claude_code.NAME: claude_code}, ways=ring)
+    if not os.path.isdir(home.layout.root):
         return 0  # never set up, or taken away under live hooks
     if options.protocol != PROTOCOL:
-        runtime.log(f"hook_protocol_mismatch: the guard speaks {options.protocol}, not {PROTOCOL}")
+        home.log(f"hook_protocol_mismatch: the guard speaks {options.protocol}, not {PROTOCOL}")
         return 0  # `doctor` says so too: `vyane hooks install` writes the guard anew
-    deadline = runtime.limit = runtime.deadline(HOOK_BUDGET_S)
+    deadline = home.limit = home.deadline(HOOK_BUDGET_S)
     said = not (options.rerun or options.again)
     call = claude_code.parse(
         read_stdin(deadline.left_s) if said else b"{}",
-        runtime.environ,
-        runtime.identify,
+        home.environ,
+        home.identify,
         event=options.event,
         rewake=options.rewake,
-        host_pid=runtime.parent_of(options.guard) if options.guard else 0,
+        host_pid=home.parent_of(options.guard) if options.guard else 0,
     )
     if options.rerun:
-        from vyane_cli.hosts.port import Event
+        from vyane_cli.hosts.port import HostEvent
 
-        call = call._replace(event=Event.RERUN)
+        call = call._replace(event=HostEvent.RERUN)
     if call.problem:
-        runtime.log(f"{options.event or call.name}: {call.problem}")
+        home.log(f"{options.event or call.name}: {call.problem}")
     if call.rewake:  # it runs beside the session, which does not wait for it
-        deadline = runtime.limit = runtime.deadline(WATCH_BUDGET_S)
-    return serve(runtime, options, call, claude_code, deadline)
+        deadline = home.limit = home.deadline(WATCH_BUDGET_S)
+    return serve(home, options, call, claude_code, deadline)
 
 
 def serve(
-    runtime: Runtime,
+    home: Home,
     options: Options,
     call: HookCall,
     host: ModuleType,
     deadline: Deadline,
 ) -> int:
     """Tick, and sleep for the session if its mail must wait."""
-    from vyane_cli.delivery import tick
+    from vyane_cli.delivery.tick import spool_call
     from vyane_cli.errors import LockTimeoutError, VyaneError
+    from vyane_cli.projects.after_tick import tick_and_supervise
 
     out = Out(host)
     try:
         try:
-            plan = tick.tick(
-                runtime, call, host, out.show, deadline, guard=options.guard, rerun=options.rerun
+            plan = tick_and_supervise(
+                home, call, host, out.show, deadline, guard=options.guard, rerun=options.rerun
             )
             sleeps = plan is not None and plan.sleeps
         except LockTimeoutError as error:
-            runtime.log(f"{call.name}: {error.message}")
+            home.log(f"{call.name}: {error.message}")
             sleeps = call.rewake and call.attended  # a ring is not heard twice
             if not (out.shown or sleeps):
-                tick.spool_call(runtime, call)
-        if call.event == "stop" and runtime.config["mirror.after_stop"]:
-            from vyane_cli.conversations.mirror_start import start_push
+                spool_call(home, call)
+        if call.event == "stop" and home.config["mirror.after_stop"]:
+            from vyane_cli.conversations.after_stop import start_push
 
-            start_push(runtime)
+            start_push(home)
         if sleeps and not out.woke:
-            from vyane_cli.delivery.sleeper import sleep_and_tick
+            from vyane_cli.delivery.tick import sleep_and_tick
 
-            sleep_and_tick(runtime, call, host, out.show)
+            sleep_and_tick(home, call, host, out.show, tick_and_supervise)
     except VyaneError as error:
-        runtime.log(f"{call.name}: {error.message}")
+        home.log(f"{call.name}: {error.message}")
     except Exception as error:
         import traceback
 
-        runtime.log(f"{call.name}: {error!r}\n{traceback.format_exc()}")
+        home.log(f"{call.name}: {error!r}\n{traceback.format_exc()}")
     wake = WAKE_STATUS if options.guard else host.WAKE_STATUS
     return wake if out.woke else 0
 

@@ -21,12 +21,14 @@ def main() -> None:
             os._exit(0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from vyane_cli.children.launch import run
-    from vyane_cli.home import Runtime
+    from vyane_cli.delivery import ring
+    from vyane_cli.home import Home
     from vyane_cli.hosts import claude_code, generic
+    from vyane_cli.projects.after_tick import tick_and_supervise
 
     home, worker = sys.argv[-2:]
     hosts = {host.NAME: host for host in (claude_code, generic)}
-    run(Runtime(home, hosts=hosts), worker, here=here)
+    run(Home(home, hosts=hosts, ways=ring), worker, tick_and_supervise, here=here)
 
 
 def _let_pass(number: int, frame: object) -> None:

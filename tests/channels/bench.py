@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from vyane_cli.channels.port import (
     Channel,
+    ChannelVerdict,
     Conversation,
     Opening,
     Part,
     Post,
     Surroundings,
-    Verdict,
 )
 
 NOW_MS = 1_760_000_000_000
@@ -71,7 +71,13 @@ def around(home: Path, environ: dict[str, str] | None = None) -> Surroundings:
     def sleep(seconds: float) -> None:
         now[0] += int(seconds * 1000)
 
-    return Surroundings(environ or {}, lambda: now[0], sleep, NOW_MS + 20_000, str(home))
+    return Surroundings(
+        environ=environ or {},
+        now_ms=lambda: now[0],
+        sleep=sleep,
+        deadline_ms=NOW_MS + 20_000,
+        home=str(home),
+    )
 
 
 _NUMBERS = itertools.count(1)
@@ -83,7 +89,7 @@ def opening(title: str = "api-main", key: str = "vs-0123456789ab") -> Opening:
 
 def opened(channel: Channel, title: str = "api-main", key: str = "vs-0123456789ab") -> Conversation:
     outcome = channel.open(opening(title, key))
-    assert outcome.verdict is Verdict.DONE, outcome
+    assert outcome.verdict is ChannelVerdict.DONE, outcome
     assert outcome.conversation is not None
     return outcome.conversation
 
@@ -95,5 +101,5 @@ def part_of(channel: Channel, text: str) -> Part:
 
 def post(channel: Channel, where: Conversation, text: str, nonce: str = "") -> str:
     outcome = channel.post(where, part_of(channel, text), nonce or f"n{next(_NUMBERS)}")
-    assert outcome.verdict is Verdict.DONE, outcome
+    assert outcome.verdict is ChannelVerdict.DONE, outcome
     return outcome.id

@@ -14,15 +14,15 @@ from tests.channels.file_bench import FileBench
 from tests.discord.mockcord import MockDiscord
 from vyane_cli.channels.port import (
     Channel,
+    ChannelVerdict,
     Conversation,
     Incoming,
     Part,
     Post,
-    Verdict,
     parse_part,
     render_part,
 )
-from vyane_cli.conversations.mirroring import nonce_of
+from vyane_cli.conversations.state_rules import nonce_of
 
 Make = Callable[[Path, ExitStack], Bench]
 
@@ -51,7 +51,7 @@ def read(channel: Channel, where: Conversation, cursor: str = "") -> tuple[list[
     found: list[Incoming] = []
     while True:
         outcome = channel.read(where, cursor)
-        assert outcome.verdict is Verdict.DONE, outcome
+        assert outcome.verdict is ChannelVerdict.DONE, outcome
         assert outcome.page is not None
         found += outcome.page.messages
         cursor = outcome.page.cursor
@@ -81,7 +81,7 @@ def test_a_conversation_is_made_once_and_found_again_by_its_key(bench: Bench) ->
 def test_it_is_found_by_its_key_after_a_rename(bench: Bench) -> None:
     channel = bench.channel()
     where = opened(channel)
-    assert channel.mark(where, title="💤 api-main").verdict is Verdict.DONE
+    assert channel.mark(where, title="💤 api-main").verdict is ChannelVerdict.DONE
 
     assert opened(bench.channel(), "another title") == where
     assert bench.titles() == ["💤 api-main"]
@@ -95,7 +95,7 @@ def test_an_opening_whose_answer_was_lost_makes_one_conversation(bench: Bench) -
 
     outcome = bench.channel().open(wanted)
 
-    assert outcome.verdict is Verdict.DONE
+    assert outcome.verdict is ChannelVerdict.DONE
     assert bench.titles() == ["api-main"]
 
 
@@ -106,14 +106,14 @@ def test_any_title_makes_a_conversation(bench: Bench, title: str) -> None:
     (shown,) = bench.titles()
     assert shown.strip()
     assert "\n" not in shown
-    assert bench.channel().probe(where).verdict is Verdict.DONE
+    assert bench.channel().probe(where).verdict is ChannelVerdict.DONE
 
 
 def test_its_title_and_its_end_are_marked_in_one_request(bench: Bench) -> None:
     channel = bench.channel()
     where = opened(channel)
 
-    assert channel.mark(where, title="✅ api-main", closed=True).verdict is Verdict.DONE
+    assert channel.mark(where, title="✅ api-main", closed=True).verdict is ChannelVerdict.DONE
 
     assert bench.is_closed(where)
     assert bench.titles() == ["✅ api-main"]
@@ -138,9 +138,9 @@ def test_a_locked_conversation_says_so_and_takes_nothing(bench: Bench) -> None:
 
     outcome = channel.post(where, Part("no"), "n1")
 
-    assert outcome.verdict is Verdict.LOCKED
+    assert outcome.verdict is ChannelVerdict.LOCKED
     assert outcome.detail
-    assert channel.probe(where).verdict is Verdict.LOCKED
+    assert channel.probe(where).verdict is ChannelVerdict.LOCKED
     bench.unlock(where)
     post(bench.channel(), where, "yes")
     assert bench.shown(where)[1:] == ["yes"]
@@ -152,12 +152,12 @@ def test_a_deleted_conversation_is_gone_for_every_request(bench: Bench) -> None:
     sent = post(channel, where, "one")
     bench.delete(where)
 
-    assert channel.post(where, Part("no"), "n1").verdict is Verdict.GONE
-    assert channel.find_post(where, Part("no"), "n1", "").verdict is Verdict.GONE
-    assert channel.edit(where, sent, Part("no")).verdict is Verdict.GONE
-    assert channel.mark(where, title="no").verdict is Verdict.GONE
-    assert channel.read(where, "").verdict is Verdict.GONE
-    assert channel.probe(where).verdict is Verdict.GONE
+    assert channel.post(where, Part("no"), "n1").verdict is ChannelVerdict.GONE
+    assert channel.find_post(where, Part("no"), "n1", "").verdict is ChannelVerdict.GONE
+    assert channel.edit(where, sent, Part("no")).verdict is ChannelVerdict.GONE
+    assert channel.mark(where, title="no").verdict is ChannelVerdict.GONE
+    assert channel.read(where, "").verdict is ChannelVerdict.GONE
+    assert channel.probe(where).verdict is ChannelVerdict.GONE
 
 
 def test_settings_that_lead_nowhere_turn_the_channel_off_with_the_next_step(bench: Bench) -> None:
@@ -166,7 +166,7 @@ def test_settings_that_lead_nowhere_turn_the_channel_off_with_the_next_step(benc
     channel = bench.channel()
 
     for outcome in (channel.check(), channel.open(opening())):
-        assert outcome.verdict is Verdict.OFF
+        assert outcome.verdict is ChannelVerdict.OFF
         assert outcome.reason
         assert outcome.detail
         assert outcome.fix
@@ -206,7 +206,7 @@ def test_a_part_is_found_if_and_only_if_it_is_there(bench: Bench) -> None:
     sent = post(channel, where, "after", "n1")
     found = bench.channel().find_post(where, part, "n1", before)
 
-    assert found.verdict is Verdict.DONE
+    assert found.verdict is ChannelVerdict.DONE
     assert found.id == sent
 
 
@@ -216,8 +216,8 @@ def test_a_part_whose_answer_was_lost_is_found_by_another_run(bench: Bench) -> N
         bench.lose_answers("post")
     channel, part = bench.channel(), Part("once")
     outcome = channel.post(where, part, "n1")
-    if outcome.verdict is not Verdict.DONE:
-        assert outcome.verdict is Verdict.UNKNOWN
+    if outcome.verdict is not ChannelVerdict.DONE:
+        assert outcome.verdict is ChannelVerdict.UNKNOWN
         assert bench.channel().find_post(where, part, "n1", "").id
 
     assert bench.shown(where)[1:] == ["once"]
@@ -229,7 +229,10 @@ def test_an_edit_changes_the_post_in_its_place(bench: Bench) -> None:
     sent = post(channel, where, "1 of 3")
     post(channel, where, "below")
 
-    assert channel.edit(where, sent, part_of(channel, "3 of 3\nand done")).verdict is Verdict.DONE
+    assert (
+        channel.edit(where, sent, part_of(channel, "3 of 3\nand done")).verdict
+        is ChannelVerdict.DONE
+    )
 
     assert bench.shown(where)[1:] == ["3 of 3\nand done", "below"]
 
@@ -240,7 +243,7 @@ def test_an_edit_of_a_post_that_was_removed_is_absent(bench: Bench) -> None:
     sent = post(channel, where, "1 of 3")
     bench.remove_post(where, "1 of 3")
 
-    assert channel.edit(where, sent, Part("2 of 3")).verdict is Verdict.ABSENT
+    assert channel.edit(where, sent, Part("2 of 3")).verdict is ChannelVerdict.ABSENT
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n "])

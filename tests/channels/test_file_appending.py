@@ -8,9 +8,9 @@ import pytest
 
 from tests.channels.bench import opened, post
 from tests.channels.file_bench import FileBench
-from vyane_cli.channels.file import adapter, file_disk
+from vyane_cli.channels.file import adapter
 from vyane_cli.channels.file.thread import parse_thread
-from vyane_cli.channels.port import Opening, Part, Verdict
+from vyane_cli.channels.port import ChannelVerdict, Opening, Part
 
 WORDS = "A person wrote this line, and it is a long one.\n"
 
@@ -30,7 +30,7 @@ def writes_before(monkeypatch: pytest.MonkeyPatch, call: str, path: Path) -> Non
             with path.open("a") as thread:
                 thread.write(WORDS)
 
-    monkeypatch.setattr(file_disk, "step", step)
+    monkeypatch.setattr(adapter, "step", step)
 
 
 @pytest.mark.parametrize("call", ["open", "write"])
@@ -74,7 +74,7 @@ def test_a_full_disk_leaves_the_beginning_of_a_block_that_the_next_post_takes_aw
     where = opened(channel)
     write = adapter.os.write
     monkeypatch.setattr(adapter.os, "write", lambda fd, data: write(fd, data[:30]))
-    assert channel.post(where, Part("one\ntwo"), "n9").verdict is Verdict.LATER
+    assert channel.post(where, Part("one\ntwo"), "n9").verdict is ChannelVerdict.LATER
     monkeypatch.undo()
     assert parse_thread(bench.path(where).read_text()).unfinished
 

@@ -9,7 +9,7 @@ import pytest
 from tests.channels.bench import opened, part_of, post
 from tests.channels.file_bench import FileBench
 from vyane_cli.channels.file import adapter
-from vyane_cli.channels.port import Verdict
+from vyane_cli.channels.port import ChannelVerdict
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_renamed_thread_goes_on_in_its_file(bench: FileBench) -> None:
     assert outcome.page is not None
     assert [one.text for one in outcome.page.messages] == ["my answer"]
     assert "> a result" in renamed.read_text()
-    assert channel.probe(where).verdict is Verdict.DONE
+    assert channel.probe(where).verdict is ChannelVerdict.DONE
     assert not bench.path(where).exists()
 
 
@@ -41,7 +41,7 @@ def test_a_file_that_only_quotes_the_key_is_not_taken_for_a_renamed_one(bench: F
     bench.path(where).unlink()
     (bench.folder / "notes.md").write_text(f"as it was:\n{text}")
 
-    assert channel.read(where, "").verdict is Verdict.GONE
+    assert channel.read(where, "").verdict is ChannelVerdict.GONE
 
 
 def test_a_thread_saved_with_other_line_ends_is_the_same_thread(bench: FileBench) -> None:
@@ -60,7 +60,7 @@ def test_a_thread_saved_with_other_line_ends_is_the_same_thread(bench: FileBench
     assert again.page is not None
     assert [one.text for one in again.page.messages] == ["more\nof it"]
     assert channel.find_post(where, part_of(channel, "a result"), "n1", "").id == "n1"
-    assert channel.edit(where, "n1", part_of(channel, "another")).verdict is Verdict.DONE
+    assert channel.edit(where, "n1", part_of(channel, "another")).verdict is ChannelVerdict.DONE
     assert "> another" in path.read_text()
 
 
@@ -88,17 +88,24 @@ def test_a_folder_that_is_not_there_ends_no_conversation(bench: FileBench) -> No
     lost = channel.read(where, "")
     away.rename(bench.folder)
 
-    assert (lost.verdict, lost.reason) == (Verdict.OFF, "folder-unusable")
+    assert (lost.verdict, lost.reason) == (ChannelVerdict.OFF, "folder-unusable")
     assert "put it back" in lost.fix
-    assert channel.read(where, "").verdict is Verdict.DONE
+    assert channel.read(where, "").verdict is ChannelVerdict.DONE
 
 
 @pytest.mark.parametrize(
     "closed, verdict, named",
-    [("file", Verdict.LOCKED, "may not be read"), ("folder", Verdict.OFF, "permission denied")],
+    [
+        ("file", ChannelVerdict.LOCKED, "may not be read"),
+        ("folder", ChannelVerdict.OFF, "permission denied"),
+    ],
 )
 def test_what_may_not_be_read_is_named_as_it_is(
-    bench: FileBench, monkeypatch: pytest.MonkeyPatch, closed: str, verdict: Verdict, named: str
+    bench: FileBench,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: str,
+    verdict: ChannelVerdict,
+    named: str,
 ) -> None:
     """Root may read everything: that the account may not is said for it here."""
     channel = bench.channel()

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.children import launchers
 from tests.hostlab.waiting import wait_until
 from tests.simulated import World, fast_folder, new_world, vyane
-from vyane_cli.children import cancel, logs, wait
+from vyane_cli.children import cancel, report
 from vyane_cli.cli import app
 
 CHILD = """
@@ -23,8 +23,8 @@ print("a warning", file=sys.stderr)
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands look sooner again at what they wait for; also those that run in a fork."""
-    monkeypatch.setattr(wait, "LOOK_S", 0.02)
-    monkeypatch.setattr(logs, "LOOK_S", 0.02)
+    monkeypatch.setattr(report, "LOOK_S", 0.02)
+    monkeypatch.setattr(report, "LOG_LOOK_S", 0.02)
     monkeypatch.setattr(cancel, "LOOK_EVERY_S", 0.02)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import files_of, stopped_holder, vyane
-from vyane_cli.conversations.bindings_2 import touch
-from vyane_cli.conversations.bindings_sweep import sweep
-from vyane_cli.storage.locks import Kind
+from vyane_cli.conversations.bind import sweep
+from vyane_cli.conversations.bindings import touch
+from vyane_cli.storage.locks import LockKind
 
 FILE = ("--channel", "file")
 
@@ -82,7 +82,7 @@ def test_words_that_were_read_reach_the_session_though_its_binding_ends(channel,
     bind(run)
     with Path(channel.home, "threads", "notes.md").open("a") as file:
         file.write("\nhello you\n")
-    with stopped_holder(channel.home, (Kind.INBOX, channel.worker)):
+    with stopped_holder(channel.home, (LockKind.INBOX, channel.worker)):
         run("mirror", "pull")
     assert channel.world.inbox(channel.worker).mailbox.entries == ()
     assert run("unbind", "--session", "project", "--reason", "x")[0] == 0

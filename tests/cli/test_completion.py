@@ -13,8 +13,8 @@ import pytest
 from tests.projects import NAME, Scene, Table, make_project
 from tests.simulated import World, fast_folder, vyane
 from vyane_cli.attention import needs
-from vyane_cli.projects.queue import Node
-from vyane_cli.projects.taskgraph import add_node
+from vyane_cli.projects.graph import add_node
+from vyane_cli.projects.queue import GraphNode
 from vyane_cli.setup.home import initialise
 
 SCRIPTS = Path(__file__).parents[2] / "completions"
@@ -52,7 +52,7 @@ def root() -> Iterator[str]:
         stage = Scene(world, None, Table(), project)  # type: ignore[arg-type]
         stage.add("one")
         stage.add("two")
-        add_node(world, project, Node("legal").id)
+        add_node(world, project, GraphNode("legal").id)
         for number in range(2):
             needs.add(world.layout, f"k{number}", "why", world.clock(), world.deadline())
         yield world.layout.root

@@ -23,7 +23,7 @@ from vyane_cli.mail.mailbox import Op
 from vyane_cli.mail.message import Lane
 from vyane_cli.sessions import registry
 from vyane_cli.setup import hooks
-from vyane_cli.storage import codec, files, locks, quarantine
+from vyane_cli.storage import document, files, journal, locks
 from vyane_cli.storage.layout import Layout
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -61,7 +61,7 @@ def fix(world: World) -> list[str]:
 
 
 def kept(world: World) -> list[bytes]:
-    return [Path(one["file"]).read_bytes() for one in quarantine.listing(world.layout.root)]
+    return [Path(one["file"]).read_bytes() for one in journal.listing(world.layout.root)]
 
 
 def snapshot(root: str | Path) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def test_a_mode_that_is_open_to_others_is_named_and_mended(bob):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_file_of_another_account_is_named_and_left_to_its_owner(bob):
     """A command once run with sudo leaves a lock that keeps everybody else out."""
-    lock = Path(locks.lock_path(bob.home, locks.Kind.QUEUE))
+    lock = Path(locks.lock_path(bob.home, locks.LockKind.QUEUE))
     lock.touch(0o644)
     os.chown(lock, 12345, 12345)
     found = one(bob.world, "modes")
@@ -334,7 +334,7 @@ def test_a_damaged_inbox_line_is_named_by_its_number_set_aside_and_its_neighbour
     path = Path(bob.world.layout.inbox(bob.worker))
     first = bob.world.send(bob.worker, "one")
     append(str(path), b'{"mixed":"up"}\n')
-    append(str(path), codec.encode_line({"op": Op.ATTEMPT, "ids": [first], "head": {"open": 0}}))
+    append(str(path), document.encode_line({"op": Op.ATTEMPT, "ids": [first], "head": {"open": 0}}))
 
     check = one(bob.world, "damaged_lines")
     done = fix(bob.world)
@@ -368,7 +368,7 @@ def test_damage_in_another_journal_is_set_aside_and_its_good_lines_stay(bob, nam
         "archive": layout.archive("2026-01"),
         "need_user": layout.need_user,
     }[name]
-    good = codec.encode_line({"op": "open", "key": "k", "text": "look", "at": 1.0})
+    good = document.encode_line({"op": "open", "key": "k", "text": "look", "at": 1.0})
     files.make_directories(os.path.dirname(path))
     append(path, good + b"rubbish\n" + good + b"half")
     os.chmod(path, 0o600)
@@ -384,7 +384,7 @@ def test_damage_in_another_journal_is_set_aside_and_its_good_lines_stay(bob, nam
 def test_a_line_of_a_newer_version_is_not_touched(bob):
     path = bob.world.layout.need_user
     files.make_directories(os.path.dirname(path))
-    line = codec.encode_line({"op": "open", "key": "k", "text": "t", "at": 1.0})
+    line = document.encode_line({"op": "open", "key": "k", "text": "t", "at": 1.0})
     body = line[: line.index(b',"crc"')].replace(b'"v":1', b'"v":9')
     import zlib
 
@@ -485,7 +485,7 @@ def test_a_repair_waits_for_the_lock_of_what_it_changes(bob):
     world = World(Path(bob.home))
     before = Path(world.layout.inbox(bob.worker)).read_bytes()
 
-    with stopped_holder(bob.home, (locks.Kind.INBOX, bob.worker)):
+    with stopped_holder(bob.home, (locks.LockKind.INBOX, bob.worker)):
         repairs = repair(world, claude_settings, "/")
 
     assert [one.ok for one in repairs if "worker-" in one.what] == [False]
@@ -507,7 +507,7 @@ def test_a_damaged_document_is_named_and_left_for_a_person(bob):
 
 
 def test_a_stopped_holder_of_a_lock_is_named_and_how_to_let_it_go_on(bob):
-    with stopped_holder(bob.home, (locks.Kind.REGISTRY, "")) as holder:
+    with stopped_holder(bob.home, (locks.LockKind.REGISTRY, "")) as holder:
         check = one(bob.world, "locks")
 
     assert not check.ok
@@ -518,7 +518,7 @@ def test_a_stopped_holder_of_a_lock_is_named_and_how_to_let_it_go_on(bob):
 
 def test_a_lock_that_is_held_for_a_moment_is_no_finding(bob, monkeypatch):
     """The holder lets go while the doctor waits to look once more."""
-    held = [locks.take_now(locks.lock_path(bob.home, locks.Kind.REGISTRY))]
+    held = [locks.take_now(locks.lock_path(bob.home, locks.LockKind.REGISTRY))]
 
     def wait(seconds: float) -> None:
         locks.give_back(held.pop())

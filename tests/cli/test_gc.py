@@ -411,7 +411,7 @@ def test_a_session_that_was_resumed_while_gc_ran_keeps_everything(hosts, monkeyp
     came: list[bool] = []
 
     def held(self: World, *wanted: Any, **more: Any) -> Any:
-        if (locks.Kind.REGISTRY, "") in wanted and not came:
+        if (locks.LockKind.REGISTRY, "") in wanted and not came:
             came.append(True)
             monkeypatch.setattr(World, "held", real)
             back.start("resume")
@@ -458,8 +458,8 @@ def test_a_locked_inbox_is_left_and_holds_up_no_other(hosts):
     world = bob.world
     real = locks.held
 
-    def held(root: str, wanted: list[tuple[locks.Kind, str]], deadline: locks.Deadline) -> Any:
-        if (locks.Kind.INBOX, alice.worker) in wanted:
+    def held(root: str, wanted: list[tuple[locks.LockKind, str]], deadline: locks.Deadline) -> Any:
+        if (locks.LockKind.INBOX, alice.worker) in wanted:
             raise errors.LockTimeoutError(Path("inbox.lock"), 5.0)
         return real(root, wanted, deadline)
 

@@ -11,19 +11,19 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.hosts import claude_settings
 from vyane_cli.setup import guard as guards
 from vyane_cli.setup import hooks
-from vyane_cli.setup.hooks import Scope, State
+from vyane_cli.setup.hooks import HooksState, Scope
 from vyane_cli.storage import files
 
 TEXT = '{\n    "model": "x",\n    "hooks": {}\n}'
 
 
 @pytest.fixture
-def runtime(tmp_path) -> Runtime:
-    return Runtime(str(tmp_path / "vyane"))
+def runtime(tmp_path) -> Home:
+    return Home(str(tmp_path / "vyane"))
 
 
 @pytest.fixture
@@ -31,12 +31,12 @@ def settings(tmp_path) -> Path:
     return tmp_path / "claude" / "settings.json"
 
 
-def install(runtime, path, **options) -> hooks.Change:
-    return hooks.install(runtime, claude_settings, str(path), **options)
+def install(home, path, **options) -> hooks.HooksChange:
+    return hooks.install(home, claude_settings, str(path), **options)
 
 
-def uninstall(runtime, path, **options) -> hooks.Change:
-    return hooks.uninstall(runtime, claude_settings, str(path), **options)
+def uninstall(home, path, **options) -> hooks.HooksChange:
+    return hooks.uninstall(home, claude_settings, str(path), **options)
 
 
 def written(text: str, path: Path) -> Path:
@@ -56,9 +56,9 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_install_makes_the_file_its_folder_and_the_guard(runtime, settings) -> None:
-    change = install(runtime, settings)
-    guard = Path(runtime.layout.guard)
+def test_install_makes_the_file_its_folder_and_the_guard(home, settings) -> None:
+    change = install(home, settings)
+    guard = Path(home.layout.guard)
 
     assert change.changed
     assert change.guard_changed
@@ -69,14 +69,14 @@ def test_install_makes_the_file_its_folder_and_the_guard(runtime, settings) -> N
     assert {one.handler["command"] for one in found} == {str(guard)}
 
 
-def test_install_twice_changes_nothing_the_second_time(runtime, settings, monkeypatch) -> None:
-    install(runtime, settings, allow=True)
-    before = everything(settings.parent), Path(runtime.layout.guard).stat().st_ino
-    change = install(runtime, settings, allow=True)
+def test_install_twice_changes_nothing_the_second_time(home, settings, monkeypatch) -> None:
+    install(home, settings, allow=True)
+    before = everything(settings.parent), Path(home.layout.guard).stat().st_ino
+    change = install(home, settings, allow=True)
 
     assert not change.changed
     assert not change.guard_changed
-    assert (everything(settings.parent), Path(runtime.layout.guard).stat().st_ino) == before
+    assert (everything(settings.parent), Path(home.layout.guard).stat().st_ino) == before
 
 
 def test_an_install_into_a_file_that_turns_hooks_off_promises_nothing(tmp_path) -> None:
@@ -91,41 +91,41 @@ def test_an_install_into_a_file_that_turns_hooks_off_promises_nothing(tmp_path) 
         assert b"take part: " not in ran.out
 
 
-def test_uninstall_gives_back_the_bytes_and_leaves_the_guard(runtime, settings) -> None:
+def test_uninstall_gives_back_the_bytes_and_leaves_the_guard(home, settings) -> None:
     written(TEXT, settings)
-    install(runtime, settings)
-    change = uninstall(runtime, settings)
+    install(home, settings)
+    change = uninstall(home, settings)
 
     assert change.changed
     assert change.events == ()
     assert settings.read_text() == TEXT
-    assert Path(runtime.layout.guard).exists()
+    assert Path(home.layout.guard).exists()
 
 
-def record(runtime) -> dict:
-    return json.loads(Path(runtime.layout.installed).read_text())["settings"]
+def record(home) -> dict:
+    return json.loads(Path(home.layout.installed).read_text())["settings"]
 
 
 def test_what_is_made_in_each_settings_file_is_recorded_until_it_is_out_again(
-    runtime, settings, tmp_path
+    home, settings, tmp_path
 ) -> None:
     project = written("{ }", tmp_path / "project" / ".claude" / "settings.json")
     written(TEXT, settings)
-    install(runtime, settings)
-    install(runtime, project, allow=True)
+    install(home, settings)
+    install(home, project, allow=True)
 
-    assert record(runtime)[str(settings)] == {
+    assert record(home)[str(settings)] == {
         "hooks": "",
         **dict.fromkeys(f"hooks.{row.event}" for row in claude_settings.TABLE),
     }
-    assert record(runtime)[str(project)][""] == " "
+    assert record(home)[str(project)][""] == " "
 
-    uninstall(runtime, settings)
-    assert list(record(runtime)) == [str(project)]
-    uninstall(runtime, project)
-    assert set(record(runtime)[str(project)]) == {"", "permissions", "permissions.allow"}
-    uninstall(runtime, project, disallow=True)
-    assert record(runtime) == {}
+    uninstall(home, settings)
+    assert list(record(home)) == [str(project)]
+    uninstall(home, project)
+    assert set(record(home)[str(project)]) == {"", "permissions", "permissions.allow"}
+    uninstall(home, project, disallow=True)
+    assert record(home) == {}
     assert project.read_text() == "{ }"
 
 
@@ -137,10 +137,10 @@ def test_a_crash_at_any_step_leaves_bytes_that_can_be_given_back(
         pass
 
     for steps in range(1000):
-        runtime = Runtime(str(tmp_path / str(steps) / "vyane"))
+        home = Home(str(tmp_path / str(steps) / "vyane"))
         path = written(TEXT, tmp_path / str(steps) / "settings.json")
         if verb is uninstall:
-            install(runtime, path)
+            install(home, path)
         left = iter(range(steps))
 
         def step(_name, _path, left=left):
@@ -149,15 +149,15 @@ def test_a_crash_at_any_step_leaves_bytes_that_can_be_given_back(
 
         monkeypatch.setattr(files, "step", step)
         try:
-            verb(runtime, path)
+            verb(home, path)
         except Crash:
             done = False
         else:
             done = True
         monkeypatch.setattr(files, "step", lambda _name, _path: None)
         if verb is install and steps % 2:
-            install(runtime, path)
-        uninstall(runtime, path)
+            install(home, path)
+        uninstall(home, path)
 
         assert path.read_text() == TEXT
         if done:
@@ -165,19 +165,17 @@ def test_a_crash_at_any_step_leaves_bytes_that_can_be_given_back(
     assert done
 
 
-def test_entries_of_a_version_without_a_record_come_out_and_leave_nothing(
-    runtime, settings
-) -> None:
+def test_entries_of_a_version_without_a_record_come_out_and_leave_nothing(home, settings) -> None:
     """That version had marked in white space that `hooks` was there; the mark is not read."""
-    guard = runtime.layout.guard
+    guard = home.layout.guard
     handler = json.dumps({"type": "command", "command": guard, "args": ["Stop"]})
     groups = f'[\n      {{"hooks": [{handler}]}}\n    ]'
     old = f'{{\n  "model": "x",\n  "hooks": {{\n    "Stop": {groups}}}\n}}\n'
     for upgraded in (False, True):
         written(old, settings)
         if upgraded:
-            install(runtime, settings)
-        uninstall(runtime, settings)
+            install(home, settings)
+        uninstall(home, settings)
 
         assert settings.read_text() == '{\n  "model": "x"\n}\n'
 
@@ -197,8 +195,8 @@ def test_a_damaged_record_stops_an_install_and_no_uninstall(runtime, settings, t
     assert json.loads(settings.read_text()) == {"model": "x"}
 
 
-def test_uninstall_of_a_file_that_is_not_there_makes_none(runtime, settings) -> None:
-    assert not uninstall(runtime, settings).changed
+def test_uninstall_of_a_file_that_is_not_there_makes_none(home, settings) -> None:
+    assert not uninstall(home, settings).changed
     assert not settings.exists()
 
 
@@ -218,7 +216,7 @@ def test_the_settings_file_keeps_its_mode_whatever_the_umask(
     assert mode(Path(runtime.layout.guard)) == 0o700
 
 
-def test_two_links_stay_and_only_the_real_file_is_replaced(runtime, tmp_path, monkeypatch) -> None:
+def test_two_links_stay_and_only_the_real_file_is_replaced(home, tmp_path, monkeypatch) -> None:
     """The folder between them is read-only, so nothing may be written beside either link."""
     real = written(TEXT, tmp_path / "dotfiles" / "settings.json")
     real.chmod(0o600)
@@ -232,7 +230,7 @@ def test_two_links_stay_and_only_the_real_file_is_replaced(runtime, tmp_path, mo
     touched: list[str] = []
     monkeypatch.setattr(files, "step", lambda _name, path: touched.append(path))
     try:
-        install(runtime, first)
+        install(home, first)
     finally:
         between.parent.chmod(0o700)
 
@@ -246,11 +244,11 @@ def test_two_links_stay_and_only_the_real_file_is_replaced(runtime, tmp_path, mo
     assert str(first.parent) not in beside
 
 
-def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(runtime, tmp_path, settings) -> None:
+def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(home, tmp_path, settings) -> None:
     target = tmp_path / "dotfiles" / "claude.json"
     settings.parent.mkdir()
     settings.symlink_to(target)
-    install(runtime, settings)
+    install(home, settings)
 
     assert settings.is_symlink()
     assert claude_settings.find(target.read_text())
@@ -310,7 +308,7 @@ def test_a_path_that_is_no_file_is_refused(kind, runtime, settings) -> None:
     assert not Path(runtime.layout.guard).exists()
 
 
-def test_what_the_host_wrote_in_between_is_not_lost(runtime, settings, monkeypatch) -> None:
+def test_what_the_host_wrote_in_between_is_not_lost(home, settings, monkeypatch) -> None:
     written(TEXT, settings)
     real, writes = claude_settings.add, ["", "", '{"model": "theirs"}']
 
@@ -321,57 +319,57 @@ def test_what_the_host_wrote_in_between_is_not_lost(runtime, settings, monkeypat
 
     monkeypatch.setattr(claude_settings, "add", add)
     writes.pop(0)
-    install(runtime, settings)
+    install(home, settings)
 
     assert json.loads(settings.read_text())["model"] == "theirs"
     assert claude_settings.find(settings.read_text())
 
 
-def test_the_rule_is_added_only_when_asked_and_removed_only_when_asked(runtime, settings) -> None:
-    assert not install(runtime, settings).allowed
-    assert install(runtime, settings, allow=True).allowed
-    assert uninstall(runtime, settings).allowed
-    assert not uninstall(runtime, settings, disallow=True).allowed
+def test_the_rule_is_added_only_when_asked_and_removed_only_when_asked(home, settings) -> None:
+    assert not install(home, settings).allowed
+    assert install(home, settings, allow=True).allowed
+    assert uninstall(home, settings).allowed
+    assert not uninstall(home, settings, disallow=True).allowed
     assert json.loads(settings.read_text()) == {}
 
 
-def test_the_interpreter_is_recorded_as_it_was_called(runtime, settings, tmp_path, monkeypatch):
+def test_the_interpreter_is_recorded_as_it_was_called(home, settings, tmp_path, monkeypatch):
     """Resolved, the link in a virtual environment would lead out of the environment."""
     link = tmp_path / "venv" / "bin" / "python"
     link.parent.mkdir(parents=True)
     link.symlink_to(sys.executable)
     monkeypatch.setattr(sys, "executable", str(link))
-    install(runtime, settings)
+    install(home, settings)
 
-    assert f"python='{link}'" in Path(runtime.layout.guard).read_text()
+    assert f"python='{link}'" in Path(home.layout.guard).read_text()
 
 
-def test_an_install_by_another_interpreter_replaces_the_guard(runtime, settings, monkeypatch):
-    install(runtime, settings)
+def test_an_install_by_another_interpreter_replaces_the_guard(home, settings, monkeypatch):
+    install(home, settings)
     monkeypatch.setattr(sys, "executable", "/elsewhere/python")
-    change = install(runtime, settings)
+    change = install(home, settings)
 
     assert change.guard_changed
     assert not change.changed
-    assert "python='/elsewhere/python'" in Path(runtime.layout.guard).read_text()
+    assert "python='/elsewhere/python'" in Path(home.layout.guard).read_text()
 
 
-def test_two_roots_share_a_settings_file(runtime, settings, tmp_path) -> None:
-    other = Runtime(str(tmp_path / "other root"))
+def test_two_roots_share_a_settings_file(home, settings, tmp_path) -> None:
+    other = Home(str(tmp_path / "other root"))
     install(other, settings)
     first = settings.read_text()
-    change = install(runtime, settings)
+    change = install(home, settings)
 
     assert change.foreign == (other.layout.guard,)
-    assert uninstall(runtime, settings).changed
+    assert uninstall(home, settings).changed
     assert settings.read_text() == first
 
 
 def test_a_root_that_no_settings_file_can_name_is_refused(settings, tmp_path) -> None:
-    runtime = Runtime(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    home = Home(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
 
     with pytest.raises(InvalidInputError):
-        install(runtime, settings)
+        install(home, settings)
 
 
 # --- where the files are ------------------------------------------------------------------
@@ -402,76 +400,82 @@ def project(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def states(runtime, folder) -> dict[Scope, State]:
-    status = hooks.status(runtime, claude_settings, str(folder))
+def states(home, folder) -> dict[Scope, HooksState]:
+    status = hooks.status(home, claude_settings, str(folder))
     return {one.scope: one.state for one in status.scopes}
 
 
 def test_status_tells_for_each_scope_what_is_installed(project, tmp_path) -> None:
-    runtime = Runtime(str(tmp_path / "vyane"))
+    home = Home(str(tmp_path / "vyane"))
     user = tmp_path / "claude" / "settings.json"
-    assert set(states(runtime, project).values()) == {State.ABSENT}
+    assert set(states(home, project).values()) == {HooksState.ABSENT}
 
-    install(runtime, user)
-    install(Runtime(str(tmp_path / "other")), project / ".claude" / "settings.json")
+    install(home, user)
+    install(Home(str(tmp_path / "other")), project / ".claude" / "settings.json")
     written("{", project / ".claude" / "settings.local.json")
-    assert states(runtime, project) == {
-        Scope.USER: State.INSTALLED,
-        Scope.PROJECT: State.FOREIGN,
-        Scope.LOCAL: State.UNREADABLE,
+    assert states(home, project) == {
+        Scope.USER: HooksState.INSTALLED,
+        Scope.PROJECT: HooksState.FOREIGN,
+        Scope.LOCAL: HooksState.UNREADABLE,
     }
 
     value = json.loads(user.read_text())
     del value["hooks"]["Stop"]
     value |= {"enabledPlugins": {"vyane@local": True}, "disableAllHooks": True}
     user.write_text(json.dumps(value))
-    (first, *_) = hooks.status(runtime, claude_settings, str(project)).scopes
-    assert (first.state, first.missing) == (State.PARTLY, ("Stop",))
+    (first, *_) = hooks.status(home, claude_settings, str(project)).scopes
+    assert (first.state, first.missing) == (HooksState.PARTLY, ("Stop",))
     assert first.plugins == ("vyane@local",)
     assert first.off
 
 
 def test_status_runs_the_guard_and_says_what_is_wrong_with_it(project, tmp_path, monkeypatch):
-    runtime = Runtime(str(tmp_path / "vyane"))
-    guard = Path(runtime.layout.guard)
-    assert not guards.guard_status(runtime).present
+    home = Home(str(tmp_path / "vyane"))
+    guard = Path(home.layout.guard)
+    assert not guards.guard_status(home).present
 
-    install(runtime, tmp_path / "claude" / "settings.json")
-    status = hooks.status(runtime, claude_settings, str(project))
+    install(home, tmp_path / "claude" / "settings.json")
+    status = hooks.status(home, claude_settings, str(project))
     assert status.guard == guards.GuardStatus(
-        str(guard), True, True, True, guards.PROTOCOL, True, ""
+        path=str(guard),
+        present=True,
+        executable=True,
+        current=True,
+        protocol=guards.PROTOCOL,
+        works=True,
+        detail="",
     )
     assert status.live
 
     guard.write_text(guard.read_text().replace(f"guard {guards.PROTOCOL} ready", "guard 99 ready"))
-    seen = guards.guard_status(runtime)
+    seen = guards.guard_status(home)
     assert (seen.current, seen.protocol, seen.works) == (False, 99, False)
 
     guard.write_text(guard.read_text().replace(sys.executable, "/nowhere/python"))
-    seen = guards.guard_status(runtime)
+    seen = guards.guard_status(home)
     assert (seen.protocol, seen.works) == (None, False)
     assert seen.detail
 
     guard.chmod(0o600)
     if not os.access(guard, os.X_OK):
-        assert not guards.guard_status(runtime).executable
+        assert not guards.guard_status(home).executable
 
 
-def test_status_names_an_interpreter_that_does_not_find_vyane(runtime, settings, tmp_path) -> None:
-    install(runtime, settings)
-    guard = Path(runtime.layout.guard)
+def test_status_names_an_interpreter_that_does_not_find_vyane(home, settings, tmp_path) -> None:
+    install(home, settings)
+    guard = Path(home.layout.guard)
     text = guard.read_text()
     (package,) = [line for line in text.splitlines() if line.startswith("package=")]
     guard.write_text(text.replace(package, f"package='{tmp_path}'"))
 
-    assert "No module named 'vyane_cli'" in guards.guard_status(runtime).detail
+    assert "No module named 'vyane_cli'" in guards.guard_status(home).detail
 
 
 def test_status_writes_nothing(project, tmp_path) -> None:
-    runtime = Runtime(str(tmp_path / "vyane"))
-    install(runtime, tmp_path / "claude" / "settings.json")
+    home = Home(str(tmp_path / "vyane"))
+    install(home, tmp_path / "claude" / "settings.json")
     before = everything(tmp_path)
-    hooks.status(runtime, claude_settings, str(project))
+    hooks.status(home, claude_settings, str(project))
 
     assert everything(tmp_path) == before
 

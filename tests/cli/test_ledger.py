@@ -9,9 +9,9 @@ import pytest
 
 from tests.simulated import files_of
 from vyane_cli.projects import claims
-from vyane_cli.projects.claim_rules import Claim
-from vyane_cli.projects.claims_2 import claim_head, held_tasks
-from vyane_cli.projects.members import named
+from vyane_cli.projects.catalog import named
+from vyane_cli.projects.claim_rules import TaskClaim
+from vyane_cli.projects.claims import claim_head, held_tasks
 from vyane_cli.sessions import registry
 from vyane_cli.storage import journal
 
@@ -268,7 +268,18 @@ def test_a_claimed_task_is_its_workers_and_the_report_renews_or_ends_the_claim(
     other = world.register("other", pid=os.getpid())
     ledger("task", "add", "one")
     now = world.clock().at
-    claims.take(world.layout, "p", Claim("T1", other, "r1", now - 600, now - 600, world.me()))
+    claims.take(
+        world.layout,
+        "p",
+        TaskClaim(
+            task="T1",
+            worker=other,
+            round="r1",
+            at=now - 600,
+            renewed_at=now - 600,
+            process=world.me(),
+        ),
+    )
     monkeypatch.setenv("VYANE_WORKER", one.worker)
     assert error(ledger("task", "report", "T1", "--state", "running"))[1] == "task_taken"
 

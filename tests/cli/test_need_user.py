@@ -19,7 +19,7 @@ from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import NeedCall
 from vyane_cli.attention.need import TRIES, fold, to_tell
 from vyane_cli.attention.notify import notify
-from vyane_cli.health.notifications import notifications
+from vyane_cli.health.projects import notifications
 from vyane_cli.health.subject import Subject
 
 
@@ -245,7 +245,7 @@ def test_doctor_says_when_an_address_leads_nowhere(world, monkeypatch):
         told = needs.claim_notices(world.layout, world.clock(), world.deadline())
         needs.give_back(world.layout, told, world.clock(), world.deadline())
     assert "N1 could not be sent" in notifications(subject).detail
-    monkeypatch.setattr("vyane_cli.health.notifications.find_spec", lambda name: None)
+    monkeypatch.setattr("vyane_cli.health.projects.find_spec", lambda name: None)
     assert "vyane[notify]" in notifications(subject).fix
 
 

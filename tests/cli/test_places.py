@@ -8,8 +8,8 @@ from vyane_cli.channels.port import Conversation
 from vyane_cli.children.result import settle_child
 from vyane_cli.children.result_rules import Ending, Report
 from vyane_cli.conversations import bindings
-from vyane_cli.conversations.bind import Wanted, bind
-from vyane_cli.conversations.bindings_2 import unbind
+from vyane_cli.conversations.bind import RequestedBinding, bind
+from vyane_cli.conversations.bindings import unbind
 from vyane_cli.conversations.push import push
 from vyane_cli.conversations.status import describe_mirror
 from vyane_cli.health.doctor import examine
@@ -64,7 +64,7 @@ def test_doctor_names_a_locked_conversation_and_mentions_a_deleted_one(one):
     path.unlink()
     push(one.world, again=True)
     deleted = found(one)["conversations"]
-    bind(one.world, Wanted("project", Conversation("file", "default")))
+    bind(one.world, RequestedBinding("project", Conversation("file", "default")))
     moved = found(one)["conversations"]
 
     assert (locked.ok, "chmod u+rw" in locked.fix) == (False, True)
@@ -77,7 +77,7 @@ def test_doctor_counts_results_without_a_place_of_their_own(one):
     set_up(one, '[channels.file]\nsessions = "bound"\n[bindings]\nspawn_child = true\n')
     Path(one.home, "threads").mkdir()
     Path(one.home, "threads", "notes.md").write_text("")
-    bind(one.world, Wanted("project", Conversation("file", "default", "notes")))
+    bind(one.world, RequestedBinding("project", Conversation("file", "default", "notes")))
     child = spawned(one)
     push(one.world)
     kid = registry.Registry(one.world.layout).workers[child].logical_session_id

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from tests.simulated import Host, vyane
 from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
-from vyane_cli.children import launches
 from vyane_cli.delivery.why import tell
-from vyane_cli.home import Runtime
-from vyane_cli.mail import inbox
-from vyane_cli.mail.message import Kind, Lane, Message, ToKind
+from vyane_cli.home import Home
+from vyane_cli.mail import blobs, inbox
+from vyane_cli.mail.message import Lane, Message, MessageKind, ToKind
 from vyane_cli.sessions.speaker import FromKind, Speaker
-from vyane_cli.storage import quarantine
+from vyane_cli.storage import journal
 from vyane_cli.upkeep.purge import delete_and_purge
 
 READ, WAITS, OTHER = "TEXT-READ", "TEXT-WAITS", "TEXT-OTHER"
@@ -84,7 +83,7 @@ class Purged(Scene):
     def retry(self, outcome: Outcome) -> None:
         purge(self.bob)
         assert texts_in(Path(self.bob.home)) == {WAITS, OTHER}, outcome.at
-        assert quarantine.listing(self.bob.home) == [], outcome.at
+        assert journal.listing(self.bob.home) == [], outcome.at
 
 
 def test_a_purge_that_is_killed_is_finished_by_the_same_command():
@@ -93,8 +92,8 @@ def test_a_purge_that_is_killed_is_finished_by_the_same_command():
 
 
 def purge(bob: Host) -> int:
-    runtime = Runtime(bob.home, environ={})
-    return int(delete_and_purge(runtime, bob.worker, yes=True).purged)
+    home = Home(bob.home, environ={})
+    return int(delete_and_purge(home, bob.worker, yes=True).purged)
 
 
 def test_a_damaged_line_is_set_aside_and_not_swallowed(host):
@@ -109,7 +108,7 @@ def test_a_damaged_line_is_set_aside_and_not_swallowed(host):
 
     assert purge(bob) >= 1
 
-    kept = [Path(one["file"]).read_bytes() for one in quarantine.listing(bob.home)]
+    kept = [Path(one["file"]).read_bytes() for one in journal.listing(bob.home)]
     assert kept == [damaged]
 
 
@@ -120,7 +119,7 @@ def test_the_rest_of_a_long_result_goes_too_unless_another_message_has_it(host):
     layout = bob.world.layout
     alone, shared = "a" * 64, "b" * 64
     for digest, readers in ((alone, [bob]), (shared, [bob, eve])):
-        launches.keep_blob(layout, digest, "the rest")
+        blobs.keep_blob(layout, digest, "the rest")
         for reader in readers:
             message = long_result(reader, digest)
             inbox.append(layout.inbox(reader.worker), layout.root, message, bob.world.clock())
@@ -140,5 +139,5 @@ def long_result(to: Host, digest: str) -> Message:
     payload = {"success": True, "head": "done", "summary_ref": reference}
     return Message(
         to.world.new_id(now.now_ms), now.at, 3600.0, FromKind.WORKER, "w-child", "child",
-        ToKind.WORKER, to.worker, Kind.TASK_RESULT, Lane.DIRECT, "done", payload,
+        ToKind.WORKER, to.worker, MessageKind.TASK_RESULT, Lane.DIRECT, "done", payload,
     )  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import ExitCode
-from vyane_cli.setup import removal
-from vyane_cli.storage import strangers
+from vyane_cli.setup import home as removal
+from vyane_cli.storage import layout
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "state-files.md"
 
@@ -23,7 +23,7 @@ def purge(home, *words: str, **more):
 def test_what_the_page_lists_is_what_may_be_removed():
     page = set(re.findall(r"^## `([^/`]+)", PAGE.read_text(), re.M))
 
-    assert page | {"threads"} == strangers.OURS, "threads: of the file channel, unless it is set"
+    assert page | {"threads"} == layout.OURS, "threads: of the file channel, unless it is set"
 
 
 @pytest.mark.parametrize("stranger", ["src", ".git", "notes.md", "config.toml.bak"])

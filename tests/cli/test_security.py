@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from tests.simulated import Host, fast_folder, machine, vyane
 from vyane_cli.errors import VyaneError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.hosts import claude_settings
 from vyane_cli.kernel.runtimes import BUILT_IN, fill
-from vyane_cli.setup import hooks, removal
+from vyane_cli.setup import home, hooks
 from vyane_cli.storage.layout import Layout
 
 PACKAGE = Path(__file__).parents[2] / "vyane_cli"
@@ -127,9 +127,9 @@ def test_the_guard_of_any_state_root_runs_nothing_of_its_name(name, tmp_path):
     """The script quotes what it is given; settings.json holds the path as data."""
     root = tmp_path / name / "vyane"
     settings = tmp_path / "settings.json"
-    runtime = Runtime(str(root), environ={"HOME": str(tmp_path)})
-    hooks.install(runtime, claude_settings, str(settings))
-    guard = runtime.layout.guard
+    home = Home(str(root), environ={"HOME": str(tmp_path)})
+    hooks.install(home, claude_settings, str(settings))
+    guard = home.layout.guard
     before = sorted(str(p) for p in tmp_path.rglob("pwned"))
     for event in ("PreToolUse", "SessionStart"):
         ran = subprocess.run(
@@ -192,7 +192,7 @@ def test_a_purge_follows_no_link_out_of_the_state_root(host, tmp_path, monkeypat
     outside.mkdir()
     (outside / "file").write_text("kept")
     os.symlink(outside, Path(one.home) / "messages" / "link")
-    monkeypatch.setattr(removal, "SETTLE_S", 0.0)
+    monkeypatch.setattr(home, "SETTLE_S", 0.0)
     ran = vyane(one.home, "uninstall", "--purge", "--yes")
 
     assert ran.status == 0, ran.err

@@ -9,11 +9,11 @@ import pytest
 
 from tests.simulated import files_of, stopped_holder, vyane
 from tests.workers import grow
-from vyane_cli.mail.awaiting import block
+from vyane_cli.mail.send import block
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.storage import journal, locks
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.gc import collect
 
 # ------------------------------------------------------------------ what it says
@@ -412,7 +412,7 @@ def test_a_copy_that_cannot_be_stored_holds_up_no_other_and_the_error_says_who_h
     while len(others) < 3:  # two inboxes may share a lock: that one is another's turn
         other = host(cwd=f"/tmp/{len(others)}")
         other.start()
-        paths = {locks.lock_path(one.home, Kind.INBOX, o.worker) for o in (*others, other)}
+        paths = {locks.lock_path(one.home, LockKind.INBOX, o.worker) for o in (*others, other)}
         if len(paths) > len(others):
             others.append(other)
         else:
@@ -420,7 +420,7 @@ def test_a_copy_that_cannot_be_stored_holds_up_no_other_and_the_error_says_who_h
     named = {worker.id: worker.name for worker in one.world_workers()}
     names = [named[other.worker] for other in others]
     Path(one.world.layout.config).write_text("[locks]\nwait_s = 0.3\n")
-    with stopped_holder(one.home, (Kind.INBOX, others[1].worker)):
+    with stopped_holder(one.home, (LockKind.INBOX, others[1].worker)):
         code, _, err = run("--json", "send", "all", "to all", *key)
     counts = [len(o.world.inbox(o.worker).mailbox.entries) for o in others]
     error = json.loads(err)["error"]

@@ -12,7 +12,7 @@ import pytest
 from tests.simulated import Host, vyane
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 
 def rows(one: Host, *more: str) -> list[dict]:
@@ -209,7 +209,7 @@ def test_a_step_of_the_clock_makes_no_live_session_look_recycled(host, step_s):
     one.start()
     one.world.wall_ahead_ms = step_s * 1000
     mail = one.world.send("project", "hello")
-    from vyane_cli.sessions.liveness import list_workers
+    from vyane_cli.delivery.view import list_workers
 
     (row,) = list_workers(one.world)
     assert row.liveness == "idle"
@@ -328,7 +328,7 @@ def test_a_name_that_is_taken_up_again_is_not_cancelled_any_more(host):
     """What its former owner was asked for, and how that ended, is over."""
     one = host()
     one.world.register("bob")
-    with one.world.held((Kind.REGISTRY, "")):
+    with one.world.held((LockKind.REGISTRY, "")):
         book = registry.Registry(one.world.layout)
         (bob,) = book.listing()
         over = {"cancel_propagated_from": "w-1", "failure_reason": "why", "dispatch_id": "01"}

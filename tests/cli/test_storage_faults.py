@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import bound_by_modes, machine, program, read_only, stopped_holder, vyane
-from vyane_cli.storage import journal, locks, quarantine
+from vyane_cli.storage import journal, locks
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_lock_file_of_somebody_else_is_not_called_busy(host):
     """First made by root with a tight mode: permission, by its path."""
     one = host()
     one.start()
-    path = Path(locks.lock_path(one.home, locks.Kind.INBOX, one.worker))
+    path = Path(locks.lock_path(one.home, locks.LockKind.INBOX, one.worker))
     path.touch()
     path.chmod(0o000)
     sent = program(one.home, "--json", "send", "project", "x", preexec_fn=bound_by_modes)
@@ -138,7 +138,7 @@ def test_a_command_waits_five_seconds_for_a_lock_and_names_it(host):
     one = host()
     one.start()
     (Path(one.home) / "config.toml").write_text("[locks]\nwait_s = 0.5\n")
-    with stopped_holder(one.home, (locks.Kind.INBOX, one.worker)):
+    with stopped_holder(one.home, (locks.LockKind.INBOX, one.worker)):
         sent = vyane(one.home, "--json", "send", "project", "x")
     error = json.loads(sent.err)["error"]
 
@@ -163,7 +163,7 @@ def test_a_torn_line_is_set_aside_and_told(host):
     rows = json.loads(vyane(one.home, "--json", "inbox", "project", "--limit", "1000").out)
 
     assert len(rows) == 101
-    assert [Path(k["file"]).read_bytes() for k in quarantine.listing(one.home)] == [half]
+    assert [Path(k["file"]).read_bytes() for k in journal.listing(one.home)] == [half]
     status = json.loads(vyane(one.home, "--json", "status").out)
     assert status["quarantined"] == 1
 
@@ -191,7 +191,7 @@ def test_damage_in_the_middle_costs_one_line_and_is_named(host):
     assert found["detail"] == f"messages/inbox/{path.name}, line 5: checksum does not match"
     vyane(one.home, "doctor", "--fix")
     assert summaries() == left
-    assert [Path(k["file"]).read_bytes() for k in quarantine.listing(one.home)] == [broken]
+    assert [Path(k["file"]).read_bytes() for k in journal.listing(one.home)] == [broken]
 
 
 def test_a_line_of_two_records_that_still_parses_is_set_aside_alone(host):
@@ -210,7 +210,7 @@ def test_a_line_of_two_records_that_still_parses_is_set_aside_alone(host):
 
     assert [ran.text.count(text) for text in ("first", "third", "fourth")] == [1, 1, 1]
     assert "second" not in ran.text
-    assert [Path(k["file"]).read_bytes() for k in quarantine.listing(one.home)] == [mixed]
+    assert [Path(k["file"]).read_bytes() for k in journal.listing(one.home)] == [mixed]
 
 
 def test_a_damaged_timeline_is_refused_by_file_and_line(host):

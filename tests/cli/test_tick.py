@@ -460,7 +460,7 @@ def test_a_stopped_holder_of_the_lock_does_not_stall_a_hook(busy, name, monkeypa
     if name != "PostToolBatch":  # it waits the whole budget out, for all of them
         monkeypatch.setattr(home, "HOOK_BUDGET_S", 0.2)
     mail = busy.world.send("project", "hello")
-    kind = locks.Kind.INBOX
+    kind = locks.LockKind.INBOX
     with stopped_holder(busy.home, (kind, busy.worker), (kind, busy.logical)):
         began = time.monotonic()
         ran = busy.hook(name)
@@ -480,7 +480,7 @@ def test_a_stopped_holder_of_the_lock_does_not_stall_a_hook(busy, name, monkeypa
 
 def test_a_turn_whose_events_missed_the_lock_is_told_in_order(busy, impatient):
     """They are spooled, and the session's next call commits them before itself."""
-    kind = locks.Kind.INBOX
+    kind = locks.LockKind.INBOX
     with stopped_holder(busy.home, (kind, busy.worker), (kind, busy.logical)):
         busy.hook("Stop")
         busy.turn = "next"
@@ -497,7 +497,7 @@ def test_a_turn_whose_end_missed_the_lock_is_told_after_a_clear(busy, impatient)
     """The session that goes on has another id; what was read before is not given again."""
     mail = busy.world.send("project", "hello")
     busy.batch()
-    with stopped_holder(busy.home, (locks.Kind.INBOX, busy.worker)):
+    with stopped_holder(busy.home, (locks.LockKind.INBOX, busy.worker)):
         busy.hook("Stop")
         busy.hook("SessionEnd-other", reason="clear")
     busy.session = str(uuid.uuid4())
@@ -523,11 +523,11 @@ def test_a_call_of_an_earlier_session_that_came_too_late_is_noted_and_undoes_not
     assert not os.listdir(busy.world.layout.spool(busy.logical))
 
 
-@pytest.mark.parametrize("held", [locks.Kind.REGISTRY, locks.Kind.INBOX])
+@pytest.mark.parametrize("held", [locks.LockKind.REGISTRY, locks.LockKind.INBOX])
 def test_a_start_that_missed_its_locks_is_watched_all_the_same(host, held, impatient):
     """The host asks for it once: without it the session could not be woken until `/clear`."""
     one, key = host(), ""
-    if held is locks.Kind.INBOX:
+    if held is locks.LockKind.INBOX:
         one.start()
         key = one.worker
     with stopped_holder(one.home, (held, key)):
@@ -552,7 +552,7 @@ def test_a_start_on_a_damaged_timeline_is_watched_all_the_same(busy):
 
 def test_an_unattended_start_that_missed_its_locks_says_nothing(host, impatient):
     one = host(attended=False)
-    with stopped_holder(one.home, (locks.Kind.REGISTRY, "")):
+    with stopped_holder(one.home, (locks.LockKind.REGISTRY, "")):
         ran = one.hook("SessionStart-startup-interactive")
 
     assert (ran.status, ran.out) == (0, b"")
@@ -567,7 +567,7 @@ def test_a_stopped_holder_of_another_inbox_does_not_stall_a_hook(host):
     one.world.pass_s(-100)
     sent = one.world.send("elsewhere", "soon gone", speaker, ttl_s=1)
     one.world.pass_s(100)
-    with stopped_holder(one.home, (locks.Kind.INBOX, one.worker)):
+    with stopped_holder(one.home, (locks.LockKind.INBOX, one.worker)):
         began = time.monotonic()
         ran = other.hook("UserPromptSubmit")
         took = time.monotonic() - began

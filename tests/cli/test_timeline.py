@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulated import Ran, bound_by_modes, program, read_only, vyane
 from vyane_cli.cli import app
-from vyane_cli.storage import codec
+from vyane_cli.storage import document
 
 
 class Person:
@@ -142,8 +142,8 @@ def test_a_token_of_a_timeline_that_is_gone_names_no_turn(person) -> None:
 
 
 def test_a_damaged_journal_is_refused_everywhere_with_file_and_line(person) -> None:
-    records = [codec.decode_line(line) for line in person.file.read_bytes().splitlines()]
-    person.file.write_bytes(b"".join(map(codec.encode_line, [*records[:1], *records[2:]])))
+    records = [document.decode_line(line) for line in person.file.read_bytes().splitlines()]
+    person.file.write_bytes(b"".join(map(document.encode_line, [*records[:1], *records[2:]])))
     for words in (
         ("watch", "bob", "--history"),
         ("timeline", "verify", "bob"),
@@ -318,7 +318,7 @@ def test_a_consumer_is_kept_beside_the_timeline_and_follows_without_a_mode(perso
 def test_a_program_is_a_citizen_by_a_few_lines_of_python(person, tmp_path, monkeypatch) -> None:
     import vyane_cli
     from vyane_cli.errors import ConflictError, LockTimeoutError
-    from vyane_cli.storage.locks import Kind
+    from vyane_cli.storage.locks import LockKind
 
     vy = vyane_cli.connect(str(person.home), timeout_s=0.2)
     with vy.turn("bob", prompt_chars=3) as turn:
@@ -342,7 +342,7 @@ def test_a_program_is_a_citizen_by_a_few_lines_of_python(person, tmp_path, monke
     assert vy.send("bob", "hello").status == "pending"
     seen = list(vy.follow("bob", kinds=["TurnStarted"], timeout_s=0.1))
     assert [item["kind"] for item in seen] == ["TurnStarted"] * 3 + ["caught_up"]
-    with vy.runtime.held((Kind.TIMELINE, person.session)), pytest.raises(LockTimeoutError):
+    with vy.home.held((LockKind.TIMELINE, person.session)), pytest.raises(LockTimeoutError):
         vy.turn("bob")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from vyane_cli.hosts.port import Trigger
-from vyane_cli.timeline.check import Damage
-from vyane_cli.timeline.events import CATEGORIES, DURABLE, PRODUCED, SCHEMAS, EventKind, Outcome
+from vyane_cli.timeline.check import TimelineDamage
+from vyane_cli.timeline.events import CATEGORIES, DURABLE, PRODUCED, SCHEMAS, EventKind, TurnOutcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "timeline.md").read_text()
@@ -32,7 +32,7 @@ def test_the_table_of_events_is_that_of_the_code() -> None:
     assert there == [row(kind) for kind in EventKind]
 
 
-@pytest.mark.parametrize("word", [*Trigger, *Outcome, *Damage])
+@pytest.mark.parametrize("word", [*Trigger, *TurnOutcome, *TimelineDamage])
 def test_each_word_of_the_closed_lists_is_on_the_page(word) -> None:
     assert f"`{word}`" in PAGE
 
@@ -47,9 +47,7 @@ def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys) -> None:
     from vyane_cli.sessions.register import register_worker
 
     monkeypatch.setenv("VYANE_HOME", str(tmp_path))
-    register_worker(
-        connect().runtime, "builder", session_id="", cwd="/", pid=0, worker_type="generic"
-    )
+    register_worker(connect().home, "builder", session_id="", cwd="/", pid=0, worker_type="generic")
     (code,) = re.findall(r"```python\n(.*?)```", OWN, re.DOTALL)
     exec(compile(code, "own-agent.md", "exec"), {})
 

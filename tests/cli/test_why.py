@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.simulated import Host
-from vyane_cli.delivery import sleeper
+from vyane_cli.delivery import tick
 from vyane_cli.sessions.speaker import FromKind, Speaker
 from vyane_cli.setup.settings import set_setting
 
@@ -63,7 +63,7 @@ def test_what_was_too_soon_is_delivered_by_the_sleeper(
     one: Host, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Held with the age of the last start and the minimum; a real process then delivers it."""
-    monkeypatch.setattr(sleeper, "LOOK_S", 0.1)
+    monkeypatch.setattr(tick, "LOOK_S", 0.1)
     one.world.environ = {}
     set_setting(one.world, "delivery.too_soon_s", "2")
     one.world._config = None

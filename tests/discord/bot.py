@@ -9,14 +9,14 @@ from tests.discord.mockcord import MockDiscord
 from vyane_cli.channels.discord import adapter
 from vyane_cli.channels.port import (
     Channel,
+    ChannelOutcome,
+    ChannelVerdict,
     Conversation,
     Opening,
-    Outcome,
     Part,
     Surroundings,
-    Verdict,
 )
-from vyane_cli.conversations.mirroring import nonce_of
+from vyane_cli.conversations.state_rules import nonce_of
 
 BUDGET_MS = 20_000
 
@@ -46,7 +46,11 @@ class Bot:
         """The channel of a new process."""
         self.memory = json.loads(json.dumps(self.memory))
         around = Surroundings(
-            self.environ, self.now_ms, self.sleep, self.now_ms() + self.budget_ms, "/"
+            environ=self.environ,
+            now_ms=self.now_ms,
+            sleep=self.sleep,
+            deadline_ms=self.now_ms() + self.budget_ms,
+            home="/",
         )
         return adapter.open_channel(self.settings, "default", self.memory, around)
 
@@ -56,7 +60,7 @@ class Bot:
         """The conversation of a session."""
         first = Part(f"{text}\n-# vyane {key}")
         outcome = self.run().open(Opening(key, title, first, nonce_of(key)))
-        assert outcome.verdict is Verdict.DONE, outcome
+        assert outcome.verdict is ChannelVerdict.DONE, outcome
         assert outcome.conversation is not None
         return outcome.conversation
 
@@ -69,6 +73,6 @@ class Bot:
         return [one["op"] for one in self.server.requests]
 
 
-def said(outcome: Outcome) -> str:
+def said(outcome: ChannelOutcome) -> str:
     """An outcome that is not DONE, in one word."""
     return f"{outcome.verdict.value}/{outcome.reason}"

@@ -15,11 +15,11 @@ from tests.discord.sessions import Mirrored, mirrored, started, waits
 from vyane_cli.channels.port import Conversation
 from vyane_cli.children.result_rules import Ending
 from vyane_cli.conversations import bindings, state
-from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.bind import RequestedBinding, bind
 from vyane_cli.conversations.binding import BindingStatus
 from vyane_cli.conversations.status import describe_mirror
 from vyane_cli.errors import VyaneError
-from vyane_cli.health import places
+from vyane_cli.health import projects
 from vyane_cli.health.subject import Subject
 from vyane_cli.hosts import claude_settings
 from vyane_cli.sessions.speaker import FromKind, Speaker
@@ -319,7 +319,7 @@ def test_a_ban_and_a_full_server_are_told_by_doctor_with_the_next_step(one: Mirr
     one.turn("later")
     one.server.fault(kind="ban", operation="create_message", times=-1)
     one.push()
-    finding = places.channels(Subject(one.world, claude_settings, "/"))
+    finding = projects.channels(Subject(one.world, claude_settings, "/"))
 
     assert not finding.ok
     assert "turns this machine away" in finding.detail
@@ -434,7 +434,7 @@ def test_a_thread_that_people_made_can_be_bound(one: Mirrored) -> None:
         post = one.server.world._new_thread(forum, "Alice's", 11, alice, None)
     one.server.act("post", channel=post.id, user=alice, content="old words")
     one.world.environ = one.environ
-    bind(one.world, Wanted(one.host.worker, Conversation("discord", "default", post.id)))
+    bind(one.world, RequestedBinding(one.host.worker, Conversation("discord", "default", post.id)))
     one.turn("hello")
     one.push()
     one.server.act("post", channel=post.id, user=alice, content="new words")

@@ -15,11 +15,11 @@ from vyane_cli.attention import needs
 from vyane_cli.channels.port import Conversation
 from vyane_cli.conversations import rounds
 from vyane_cli.conversations import state as mirrors
-from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.bind import RequestedBinding, bind
 from vyane_cli.conversations.rounds import show_all, take_in
 from vyane_cli.conversations.status import describe_mirror
 from vyane_cli.errors import LockTimeoutError
-from vyane_cli.health import places
+from vyane_cli.health import projects
 from vyane_cli.health.subject import Subject
 from vyane_cli.hosts import claude_settings
 from vyane_cli.setup.home import initialise
@@ -53,7 +53,7 @@ def test_a_post_that_may_not_be_made_is_asked_for_once_and_told_each_time(one: M
     assert len(one.server.requests) == asked
     assert first.problems == second.problems != ()
     assert told(one) == [first.problems[0].code]
-    finding = places.conversations(Subject(one.world, claude_settings, "/"))
+    finding = projects.conversations(Subject(one.world, claude_settings, "/"))
     assert not finding.ok
     assert "Send Messages" in finding.fix
 
@@ -117,11 +117,11 @@ def test_a_conversation_that_is_bound_again_is_asked_for_again(one: Mirrored) ->
     one.pull()
     deny(one, "VIEW_CHANNEL", allow=True)
     one.world.environ = one.environ
-    bind(one.world, Wanted(one.host.worker, Conversation("discord", "default", thread)))
+    bind(one.world, RequestedBinding(one.host.worker, Conversation("discord", "default", thread)))
     one.push()
 
     assert told(one) == []
-    assert places.conversations(Subject(one.world, claude_settings, "/")).ok
+    assert projects.conversations(Subject(one.world, claude_settings, "/")).ok
     one.say("please do B")
     assert one.pull().taken == 1
 
@@ -172,7 +172,7 @@ def test_a_round_without_a_token_calls_the_person_once(tmp_path):
 def test_a_round_beside_a_run_of_the_mirror_calls_nobody(tmp_path, monkeypatch):
     world = world_with(tmp_path, "[channels.file]\n")
 
-    def busy(runtime, *, channel):
+    def busy(home, *, channel):
         raise LockTimeoutError(channel, 1.0)
 
     monkeypatch.setattr(rounds, "push", busy)

@@ -11,10 +11,9 @@ from tests.discord.mockcord import MockDiscord
 from tests.discord.sessions import Mirrored, mirrored
 from vyane_cli.channels.port import Conversation
 from vyane_cli.conversations import bindings, channels, state
-from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.bind import RequestedBinding, bind, sweep
 from vyane_cli.conversations.binding import Binding
-from vyane_cli.conversations.bindings_2 import unbind
-from vyane_cli.conversations.bindings_sweep import sweep
+from vyane_cli.conversations.bindings import unbind
 from vyane_cli.errors import RefusedError
 from vyane_cli.sessions import registry
 
@@ -30,7 +29,7 @@ def one(discord: MockDiscord, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirro
 def bound(one: Mirrored, who: str = "", where: str = "", **more: float) -> Binding:
     one.world.environ = one.environ
     place = Conversation("discord", "default", where)
-    return bind(one.world, Wanted(who or one.host.worker, place, **more))
+    return bind(one.world, RequestedBinding(who or one.host.worker, place, **more))
 
 
 def started(one: Mirrored) -> None:
@@ -91,7 +90,7 @@ def test_what_was_written_while_a_place_was_unbound_stays_out_though_nobody_coul
     one.say("meanwhile")
     one.pass_s(700)
     one.world.environ = {}  # a shell without the token
-    bind(one.world, Wanted(one.host.worker, Conversation("discord", "default", thread)))
+    bind(one.world, RequestedBinding(one.host.worker, Conversation("discord", "default", thread)))
     one.pass_s(5)
     one.say("after")
     one.pull()
@@ -156,7 +155,7 @@ def test_a_place_that_is_given_away_during_a_push_is_not_taken_back(
         outcome = opened(run, session, *given, **more)
         if session.id == one.host.logical:
             where = outcome[0].conversation
-            wanted = Wanted(new, where)
+            wanted = RequestedBinding(new, where)
             monkeypatch.setattr("vyane_cli.conversations.open.Run", _Busy)
             record.append(bind(one.world, wanted))
             monkeypatch.undo()

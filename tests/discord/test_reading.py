@@ -21,7 +21,7 @@ from vyane_cli.channels.discord.reading import (
     time_of,
 )
 from vyane_cli.channels.discord.rest import Rest
-from vyane_cli.channels.port import Conversation, Incoming, Page, Part, Verdict
+from vyane_cli.channels.port import ChannelPage, ChannelVerdict, Conversation, Incoming, Part
 
 
 class Reader:
@@ -36,9 +36,9 @@ class Reader:
             self.bot.server.act("post", channel=self.where.id, user=alice, content=content, **more)
         )
 
-    def page(self) -> Page:
+    def page(self) -> ChannelPage:
         outcome = self.bot.run().read(self.where, self.cursor)
-        assert outcome.verdict is Verdict.DONE, outcome
+        assert outcome.verdict is ChannelVerdict.DONE, outcome
         assert outcome.page is not None
         return outcome.page
 
@@ -266,7 +266,7 @@ def test_a_reading_that_was_killed_is_made_again(reader: Reader) -> None:
 def test_a_sign_at_a_message_is_put_once(reader: Reader) -> None:
     message = reader.say("hello")
     for _ in range(2):
-        assert reader.bot.run().acknowledge(reader.where, message).verdict is Verdict.DONE
+        assert reader.bot.run().acknowledge(reader.where, message).verdict is ChannelVerdict.DONE
 
     shown = reader.bot.server.visible(reader.where.id)[-1]
     assert shown["reactions"] == {"👀": 1}
@@ -344,7 +344,7 @@ def test_an_empty_thread_is_asked_about_once_in_a_run(reader: Reader) -> None:
     end = channel.seek_end(reader.where, reader.bot.now_ms())
     assert end.page is not None
     for _ in range(3):
-        assert channel.read(reader.where, end.page.cursor).verdict is Verdict.DONE
+        assert channel.read(reader.where, end.page.cursor).verdict is ChannelVerdict.DONE
 
     after = reader.bot.operations().count("list_public_archived_threads")
     assert after - before == 1

@@ -8,8 +8,8 @@ import pytest
 
 from tests.discord.bot import Bot, said
 from tests.discord.mockcord import MockDiscord
-from vyane_cli.channels.discord.discord_errors import CODES, RIGHTS, STATUSES, fields_of, outcome_of
-from vyane_cli.channels.port import Opening, Part, Verdict
+from vyane_cli.channels.discord.errors import CODES, RIGHTS, STATUSES, fields_of, outcome_of
+from vyane_cli.channels.port import ChannelVerdict, Opening, Part
 
 
 def post(bot: Bot, where, text: str = "hello", nonce: str = "n1"):
@@ -20,10 +20,10 @@ def test_every_refusal_has_one_clear_line_and_its_next_step() -> None:
     for row in [*CODES.values(), *STATUSES.values()]:
         assert re.fullmatch(r"[a-z-]+", row.reason)
         assert row.detail
-        assert row.fix or row.verdict is not Verdict.OFF
+        assert row.fix or row.verdict is not ChannelVerdict.OFF
     for action in RIGHTS:
         outcome = outcome_of(499, 99999, action, "here", "", 0)
-        assert (outcome.verdict, outcome.reason) == (Verdict.REFUSED, "refused")
+        assert (outcome.verdict, outcome.reason) == (ChannelVerdict.REFUSED, "refused")
         assert "99999" in outcome.detail
 
 
@@ -58,11 +58,11 @@ def test_a_missing_right_is_named_and_what_waits_stays(
         "read": lambda: channel.read(where, ""),
     }[ask]()
 
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.verdict is ChannelVerdict.REFUSED
     assert right in outcome.detail + outcome.fix
     assert "push --again" in outcome.fix
     bot.server.act("allow", channel=bot.server.forum.id, permission=permission)
-    assert post(bot, where).verdict is Verdict.DONE
+    assert post(bot, where).verdict is ChannelVerdict.DONE
     assert bot.texts(where) == ["hi", "hello"]
 
 
@@ -100,7 +100,7 @@ def test_an_edit_in_an_archived_thread_shows_and_the_thread_is_put_away_again(bo
     message = post(bot, where, "1 of 2").id
     bot.server.act("archive", thread=where.id)
 
-    assert bot.run().edit(where, message, Part("2 of 2")).verdict is Verdict.DONE
+    assert bot.run().edit(where, message, Part("2 of 2")).verdict is ChannelVerdict.DONE
 
     assert bot.texts(where) == ["2 of 2"]
     assert bot.run().probe(where).archived
@@ -124,7 +124,7 @@ def test_a_title_and_the_end_go_in_one_request(bot: Bot) -> None:
     where = bot.thread()
     before = len(bot.server.requests)
 
-    assert bot.run().mark(where, "✅ fix login", True).verdict is Verdict.DONE
+    assert bot.run().mark(where, "✅ fix login", True).verdict is ChannelVerdict.DONE
 
     assert len(bot.server.requests) == before + 1
     (thread,) = bot.server.threads()
@@ -135,7 +135,7 @@ def test_an_archived_thread_gets_its_new_title_and_stays_put_away(bot: Bot) -> N
     where = bot.thread()
     bot.server.act("archive", thread=where.id)
 
-    assert bot.run().mark(where, "✅ fix login").verdict is Verdict.DONE
+    assert bot.run().mark(where, "✅ fix login").verdict is ChannelVerdict.DONE
 
     (thread,) = bot.server.threads()
     assert (thread["name"], thread["archived"]) == ("✅ fix login", True)
@@ -157,7 +157,7 @@ def test_a_post_that_a_person_removed_is_not_posted_again(bot: Bot) -> None:
 
     again = post(bot, where, "once", "n1")
 
-    assert (again.verdict, again.reason, again.id) == (Verdict.DONE, "removed", "")
+    assert (again.verdict, again.reason, again.id) == (ChannelVerdict.DONE, "removed", "")
     assert bot.texts(where) == []
 
 
@@ -177,7 +177,7 @@ def test_at_the_limit_of_open_posts_ours_that_are_done_are_put_away_and_no_other
     assert said(refused) == "later/too-many-threads"
     assert refused.fix
     assert refused.retry_ms > bot.now_ms()
-    assert bot.run().probe(busy).verdict is Verdict.DONE
+    assert bot.run().probe(busy).verdict is ChannelVerdict.DONE
 
 
 @pytest.mark.parametrize("ident", ["", "abc", "../../users/@me", "1/../2", "٣"])
@@ -185,8 +185,8 @@ def test_an_id_that_is_none_reaches_no_address(bot: Bot, ident: str) -> None:
     where = bot.thread()._replace(id=ident)
     before = len(bot.server.requests)
 
-    assert post(bot, where).verdict is Verdict.GONE
-    assert bot.run().read(where, "").verdict is Verdict.GONE
+    assert post(bot, where).verdict is ChannelVerdict.GONE
+    assert bot.run().read(where, "").verdict is ChannelVerdict.GONE
     assert len(bot.server.requests) == before
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.discord.bot import BUDGET_MS, Bot, said
 from tests.discord.mockcord import fence_problems, lines_as_read, repeated
-from vyane_cli.channels.port import Conversation, File, Opening, Part, Post, Verdict
-from vyane_cli.conversations.mirroring import nonce_of
+from vyane_cli.channels.port import ChannelVerdict, Conversation, File, Opening, Part, Post
+from vyane_cli.conversations.state_rules import nonce_of
 
 
 def send(bot: Bot, where: Conversation, post: Post) -> list[str]:
@@ -18,7 +18,7 @@ def send(bot: Bot, where: Conversation, post: Post) -> list[str]:
     found = []
     for number, part in enumerate(channel.plan(post)):
         outcome = channel.post(where, part, nonce_of(where.id, post.text, str(number)))
-        assert outcome.verdict is Verdict.DONE, outcome
+        assert outcome.verdict is ChannelVerdict.DONE, outcome
         found.append(outcome.id)
     return found
 
@@ -44,7 +44,7 @@ def test_a_post_whose_end_is_unknown_is_found_by_its_text(bot: Bot, fault: dict)
 
     bot.server.advance(600)  # Discord has forgotten the nonce
     found = bot.run().find_post(where, Part("once"), "n1", before)
-    assert found.verdict is Verdict.DONE
+    assert found.verdict is ChannelVerdict.DONE
     assert found.id
     assert bot.texts(where) == ["before", "once"]
     assert bot.server.requests[-1]["op"] != "create_message"
@@ -87,7 +87,7 @@ def test_a_forum_post_whose_answer_was_lost_is_found_before_another_is_made(
         bot.server.fault(kind="drop", operation="get_active_guild_threads", times=-1, skip=1)
     opening = Opening("vs-1", "fix login", Part("start `vs-1`"), "n")
     outcome = bot.run().open(opening)
-    assert (outcome.verdict is Verdict.DONE) == same_run
+    assert (outcome.verdict is ChannelVerdict.DONE) == same_run
     bot.server.faults.clear()
     assert rule.hits
     if archived:
@@ -95,7 +95,7 @@ def test_a_forum_post_whose_answer_was_lost_is_found_before_another_is_made(
 
     again = bot.run().open(opening)
 
-    assert again.verdict is Verdict.DONE
+    assert again.verdict is ChannelVerdict.DONE
     assert len(bot.server.threads()) == 2
     assert again.conversation != other
 
@@ -107,8 +107,8 @@ def test_a_known_thread_that_cannot_be_looked_at_now_is_kept(bot: Bot, fault: di
 
     outcome = bot.run().open(Opening("vs-1", "fix login", Part("vs-1"), "n"))
 
-    assert outcome.verdict is Verdict.LATER or outcome.conversation == where
-    assert bot.run().probe(where).verdict in (Verdict.DONE, Verdict.LATER)
+    assert outcome.verdict is ChannelVerdict.LATER or outcome.conversation == where
+    assert bot.run().probe(where).verdict in (ChannelVerdict.DONE, ChannelVerdict.LATER)
     assert len(bot.server.threads()) == 1
 
 
@@ -117,7 +117,7 @@ def test_an_edit_whose_answer_was_lost_is_made_again(bot: Bot) -> None:
     message = bot.run().post(where, Part("1 of 2"), "n1").id
     bot.server.fault(kind="drop", operation="update_message", when="after")
 
-    assert bot.run().edit(where, message, Part("2 of 2")).verdict is Verdict.DONE
+    assert bot.run().edit(where, message, Part("2 of 2")).verdict is ChannelVerdict.DONE
     assert bot.texts(where) == ["2 of 2"]
 
 
@@ -203,7 +203,7 @@ def test_without_its_file_the_text_still_arrives_once_with_a_note(serve, why: st
     (part,) = channel.plan(Post("x" * 20_000))
     outcome = channel.post(where, part, "n1")
 
-    assert outcome.verdict is Verdict.DONE
+    assert outcome.verdict is ChannelVerdict.DONE
     assert outcome.quiet
     assert outcome.detail
     (message,) = bot.server.visible(where.id)[1:]
@@ -217,7 +217,7 @@ def test_a_file_has_a_plain_name(bot: Bot) -> None:
     names = ['a"b/../é\n\x1b[31m.txt', "...", "", "x" * 300]
     part = Part("files", tuple(File(name, "text") for name in names))
 
-    assert bot.run().post(where, part, "n1").verdict is Verdict.DONE
+    assert bot.run().post(where, part, "n1").verdict is ChannelVerdict.DONE
 
     (message,) = bot.server.visible(where.id)[1:]
     for file in message["files"]:
@@ -303,7 +303,7 @@ def test_progress_makes_no_sound_and_a_question_does(bot: Bot) -> None:
 def test_a_full_bucket_is_waited_for_inside_the_run(bot: Bot) -> None:
     where = bot.thread()
     for number in range(12):
-        assert bot.run().post(where, Part(f"{number}"), f"n{number}").verdict is Verdict.DONE
+        assert bot.run().post(where, Part(f"{number}"), f"n{number}").verdict is ChannelVerdict.DONE
 
     assert bot.texts(where) == [str(number) for number in range(12)]
     assert 0 < bot.waited_s < 15
@@ -321,7 +321,7 @@ def test_a_wait_beyond_the_run_is_for_later_and_the_next_run_knows(bot: Bot) -> 
     assert bot.now_ms() < outcome.retry_ms <= bot.now_ms() + 5_100
     assert bot.operations().count("create_message") == 5  # it was not even asked
     bot.server.advance((outcome.retry_ms - bot.now_ms()) / 1000)
-    assert bot.run().post(where, Part("5"), "n5").verdict is Verdict.DONE
+    assert bot.run().post(where, Part("5"), "n5").verdict is ChannelVerdict.DONE
 
 
 def test_a_429_in_the_middle_of_an_answer_drops_nothing(bot: Bot) -> None:
@@ -341,9 +341,9 @@ def test_renames_over_their_hidden_limit_are_for_later_and_hold_up_no_text(bot: 
     assert outcomes[3].retry_ms > bot.now_ms() + 500_000
     assert bot.waited_s == 0
     assert bot.operations().count("update_channel") == 3
-    assert bot.run().post(where, Part("text"), "n1").verdict is Verdict.DONE
+    assert bot.run().post(where, Part("text"), "n1").verdict is ChannelVerdict.DONE
     closed = bot.run().mark(where, "✅ title", True)
-    assert closed.verdict is Verdict.DONE
+    assert closed.verdict is ChannelVerdict.DONE
     assert closed.quiet
     (thread,) = bot.server.threads()
     assert (thread["name"], thread["archived"]) == ("title 1", True)
@@ -356,11 +356,11 @@ def test_edits_of_old_messages_keep_the_time_that_is_given(bot: Bot) -> None:
     bot.budget_ms = 1_000
     outcomes = [bot.run().edit(where, message, Part(f"{number}")) for number in range(1, 6)]
 
-    assert [one.verdict for one in outcomes[:3]] == [Verdict.DONE] * 3
-    assert [one.verdict for one in outcomes[3:]] == [Verdict.LATER] * 2
+    assert [one.verdict for one in outcomes[:3]] == [ChannelVerdict.DONE] * 3
+    assert [one.verdict for one in outcomes[3:]] == [ChannelVerdict.LATER] * 2
     assert bot.operations().count("update_message") == 4
     bot.budget_ms = BUDGET_MS + 5_000
-    assert bot.run().edit(where, message, Part("last")).verdict is Verdict.DONE
+    assert bot.run().edit(where, message, Part("last")).verdict is ChannelVerdict.DONE
     assert bot.texts(where) == ["last"]
 
 
@@ -373,10 +373,10 @@ def test_a_global_limit_holds_every_route(bot: Bot) -> None:
     assert said(first) == "later/rate-limited"
     assert first.everywhere
     for outcome in (bot.run().post(other, Part("b"), "n2"), bot.run().read(other, "")):
-        assert outcome.verdict is Verdict.LATER
+        assert outcome.verdict is ChannelVerdict.LATER
     assert len(bot.server.requests) == asked
     bot.server.advance(61)
-    assert bot.run().post(where, Part("a"), "n1").verdict is Verdict.DONE
+    assert bot.run().post(where, Part("a"), "n1").verdict is ChannelVerdict.DONE
 
 
 def test_an_hour_s_wait_ends_the_run_in_its_time(bot: Bot) -> None:
@@ -405,7 +405,7 @@ def test_a_ban_stops_every_run_for_minutes_and_says_so(bot: Bot) -> None:
     assert len(bot.server.requests) == asked
     bot.server.faults.clear()
     bot.server.advance(301)
-    assert bot.run().post(where, Part("a"), "n1").verdict is Verdict.DONE
+    assert bot.run().post(where, Part("a"), "n1").verdict is ChannelVerdict.DONE
 
 
 def test_equal_creates_at_once_show_once(bot: Bot) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.discord.bot import Bot, said
 from tests.discord.mockcord import MockDiscord
 from vyane_cli.channels.discord.settings import API, read_address, read_token
-from vyane_cli.channels.port import Part, Verdict
+from vyane_cli.channels.port import ChannelVerdict, Part
 from vyane_cli.errors import InvalidInputError, VyaneError
 
 
@@ -143,7 +143,7 @@ def test_a_wrong_token_is_tried_once_and_holds_until_it_is_another(bot: Bot) -> 
     assert len(bot.server.requests) == 1
     bot.environ["DISCORD_TOKEN"] = bot.server.world.token
     assert bot.run().fingerprint != channel.fingerprint
-    assert bot.run().check().verdict is Verdict.DONE
+    assert bot.run().check().verdict is ChannelVerdict.DONE
 
 
 def test_the_token_is_in_no_memory_and_no_outcome(bot: Bot) -> None:
@@ -170,7 +170,7 @@ def test_a_forum_that_is_a_text_channel_or_elsewhere_is_found_before_the_first_p
     assert said(missing.run().check()) == "off/forum-gone"
     assert said(elsewhere.run().check()) == "off/wrong-guild"
     assert discord.threads() == []
-    assert Bot(discord, guild="").run().check().verdict is Verdict.DONE
+    assert Bot(discord, guild="").run().check().verdict is ChannelVerdict.DONE
 
 
 def test_an_unknown_tag_and_a_missing_one_are_told_before_the_first_post(serve: Any) -> None:
@@ -213,7 +213,7 @@ def test_a_redirection_is_not_followed(discord: MockDiscord) -> None:
         outcome = bot.run().check()
         server.shutdown()
 
-    assert outcome.verdict is not Verdict.DONE
+    assert outcome.verdict is not ChannelVerdict.DONE
     assert _Elsewhere.reached == []
 
 

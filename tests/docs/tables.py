@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from docs import pages
-from vyane_cli.attention.kinds import ENDINGS, ROWS, NeedKind, NeedRow
+from vyane_cli.attention.kinds import ROWS, NeedKind, NeedRow
 from vyane_cli.channels import ADAPTERS
 from vyane_cli.delivery.gating import NOTICE_GATES
 from vyane_cli.kernel.config import CHANNEL_KEYS, KEYS, Key
 from vyane_cli.projects.round_rules import ACTIONS, MATRIX
+from vyane_cli.upkeep.ending_rules import ENDINGS
 
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
 ROUNDS = pages.ROOT / "docs" / "explanation" / "gating.md"

@@ -13,17 +13,17 @@ from vyane_cli.kernel import json as quick_json
 from vyane_cli.kernel.text import RESERVED, utf16_length
 from vyane_cli.mail import archive, inbox
 from vyane_cli.mail.envelope import BUDGET, paginate
-from vyane_cli.mail.mailbox import Entry, fold, parse_head, parse_message, render_head
-from vyane_cli.mail.message import Kind, Lane, Message, ToKind, check_payload, parse_kind
+from vyane_cli.mail.mailbox import MailEntry, fold, parse_head, parse_message, render_head
+from vyane_cli.mail.message import Lane, Message, MessageKind, ToKind, check_payload, parse_kind
 from vyane_cli.sessions.session import parse_logical_session, parse_session
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import parse_worker
-from vyane_cli.storage import codec, document, journal, templates
+from vyane_cli.storage import document, journal
 from vyane_cli.storage import settings as config
 from vyane_cli.storage.layout import Layout
 from vyane_cli.timeline import cursors, log
 
-LANGUAGES = (templates.load("en"), templates.load("zh"))
+LANGUAGES = (config.load_templates("en"), config.load_templates("zh"))
 WHERE = tempfile.TemporaryDirectory(prefix="vyane-fuzz-")
 HERE = Path(WHERE.name)
 
@@ -56,7 +56,7 @@ def line(data: bytes) -> None:
     assert (found.record is None) != (found.damage is None)
     if found.record is not None:
         again = {k: v for k, v in found.record.items() if k not in ("v", "crc")}
-        assert codec.decode_line(codec.encode_line({"v": found.record["v"], **again})[:-1])
+        assert document.decode_line(document.encode_line({"v": found.record["v"], **again})[:-1])
 
 
 def inbox_file(data: bytes) -> None:
@@ -97,7 +97,7 @@ def records(data: bytes) -> None:
         parse_message(item)
         render_head(parse_head(item))
     try:
-        lines = [codec.encode_line(item) for item in items if isinstance(item, dict)]
+        lines = [document.encode_line(item) for item in items if isinstance(item, dict)]
     except (ValueError, TypeError):
         return
     _written(b"".join(lines))
@@ -159,7 +159,7 @@ def settings(data: bytes) -> None:
     layout = Layout(str(folder))
     Path(layout.config).write_bytes(data)
     try:
-        config.load(layout)
+        config.load_config(layout)
     except VyaneError as error:
         holds("config.toml" in error.message)
 
@@ -187,13 +187,13 @@ def envelope(data: bytes) -> None:
         name,
         ToKind.WORKER,
         "w-2",
-        Kind.CONTEXT_INJECT,
+        MessageKind.CONTEXT_INJECT,
         Lane.NORMAL,
         "",
         {"text": body},
     )
     for language in LANGUAGES:
-        page = paginate([Entry(message, 0)], language, last_step=name)
+        page = paginate([MailEntry(message, 0)], language, last_step=name)
         assert utf16_length(page.text) <= BUDGET
         first, *rest = page.text.split("\n")
         ours = (
@@ -230,7 +230,7 @@ def message_payload(data: bytes) -> None:
         return
     if not isinstance(value, dict):
         return
-    for kind in Kind:
+    for kind in MessageKind:
         try:
             check_payload(kind, value)
         except InvalidInputError:

@@ -14,7 +14,7 @@ from tests.simulated import HUMAN, Host, World
 from vyane_cli.api import Vyane
 from vyane_cli.errors import DurabilityUnknownError, LockTimeoutError, VyaneError
 from vyane_cli.mail import inbox
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.storage import files, journal
 from vyane_cli.storage.locks import Deadline
 from vyane_cli.upkeep.gc import collect
@@ -105,7 +105,7 @@ class Stage:
                     time.sleep(0.01)
                 log("invoke", text=text)
                 try:
-                    message = send(world, Draft(to, text), HUMAN).message
+                    message = send(world, MessageDraft(to, text), HUMAN).message
                 except DurabilityUnknownError:
                     log("unknown", text=text)
                 except VyaneError as error:

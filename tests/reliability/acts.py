@@ -28,8 +28,8 @@ from vyane_cli.attention import needs
 from vyane_cli.errors import NotFoundError
 from vyane_cli.history.producer import finish_turn, start_turn
 from vyane_cli.mail import inbox
-from vyane_cli.mail.message import Kind
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.message import MessageKind
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.projects import schedule
 from vyane_cli.sessions import registry
 from vyane_cli.storage import document, journal
@@ -211,14 +211,14 @@ def resulting(lab: Lab) -> Case:
         return lab.texts("project"), str(lab.worker("kid").status)
 
     texts, _ = before = seen()
-    done = [*texts, (str(Kind.TASK_RESULT), "it is done")]
+    done = [*texts, (str(MessageKind.TASK_RESULT), "it is done")]
     between = ((done, before[1]), (texts, "COMPLETED"))
     return Case(("report", "--result", "it is done"), seen, environ, between=between)
 
 
 def taking_over(lab: Lab) -> Case:
     words = ("takeover", "project", "stop that", "--timeout", "0.01s", *PERSON)
-    kind = str(Kind.TAKEOVER)
+    kind = str(MessageKind.TAKEOVER)
     return Case(words, lambda: [t for t in lab.texts("project") if t[0] == kind], mail=False)
 
 
@@ -667,7 +667,7 @@ def lab(folder: Path | None = None) -> Iterator[Lab]:
         known.save()
         token = start_turn(world, "bob", pid=os.getpid()).token
         world.environ = {"VYANE_WORKER": bob}
-        from_bob = send(world, Draft("project", "a question")).message.id
+        from_bob = send(world, MessageDraft("project", "a question")).message.id
         waiting = world.send("project", WAITS, HUMAN)
         with (Path(one.home) / "config.toml").open("a") as file:
             file.write('\n[runtimes.absent]\nspawn = ["/no/such/program"]\n')
@@ -751,9 +751,9 @@ def run_here(lab: Lab, case: Case, say: Callable[[object], None]) -> None:
     os.environ.update(environ)
     os.chdir(lab.one.cwd)
     if not case.alone:
-        from vyane_cli.children import starting
+        from vyane_cli.children import launch
 
-        starting.start_launcher = lambda *words: None  # type: ignore[assignment]
+        launch.start_launcher = lambda *words: None  # type: ignore[assignment]
     if case.words[0] == "tick":
         try:
             code = hook.run(hook.Options(case.words[1:]))

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.reliability import history
 from tests.reliability.actors import Stage, Work, ended, kill
 from tests.reliability.scale import dice, size
-from vyane_cli.storage import quarantine
+from vyane_cli.storage import journal
 from vyane_cli.storage.locks import Deadline
 from vyane_cli.upkeep.gc import collect
 
@@ -89,7 +89,7 @@ def test_processes_killed_at_random_lose_nothing_and_leave_little(stage, count):
     told = history.gather(stage.logs)
     found = history.violations(told, stored, deaths=deaths)
     found += unrecorded(stage)
-    kept = quarantine.listing(home)
+    kept = journal.listing(home)
     count(
         kills=kills,
         acknowledged=len(told.ok),

@@ -18,7 +18,7 @@ from tests.store.faults import stopped_at
 from vyane_cli.errors import VyaneError
 from vyane_cli.mail import inbox
 from vyane_cli.sessions import registry
-from vyane_cli.storage import codec, document, files, journal, quarantine, settings
+from vyane_cli.storage import document, files, journal, settings
 from vyane_cli.timeline import log
 
 MUTATIONS, FEWER = size(5_000, 100_000), size(1_000, 20_000)
@@ -96,15 +96,15 @@ def set_right(path: Path, root: Path, kind: str) -> None:
 def plain(line: bytes) -> Any:
     """A record without what a rewrite makes anew."""
     try:
-        record = codec.decode_line(line)
-    except codec.LineError:
+        record = document.decode_line(line)
+    except document.LineError:
         return None
     return json.dumps({k: v for k, v in record.items() if k not in ("crc", "head")}, sort_keys=True)
 
 
 def assert_nothing_is_lost(before: bytes, after: bytes, root: Path, number: int) -> None:
     """Each line is in the file, or in the quarantine with its very bytes."""
-    kept = b"".join(Path(one["file"]).read_bytes() for one in quarantine.listing(str(root)))
+    kept = b"".join(Path(one["file"]).read_bytes() for one in journal.listing(str(root)))
     there = {plain(line) for line in after.split(b"\n")}
     *lines, tail = before.split(b"\n")
     for line in lines:
@@ -171,7 +171,7 @@ def loaders(lab: acts.Lab) -> dict[str, tuple[str, Load]]:
             lambda lab: document.load(layout("messages", "keys", keys[0])),
         ),
         "broadcast": (layout.broadcast(), lambda lab: document.load(layout.broadcast())),
-        "config.toml": (layout("config.toml"), lambda lab: settings.load(layout)),
+        "config.toml": (layout("config.toml"), lambda lab: settings.load_config(layout)),
         "due": (layout.due(one.worker), lambda lab: lab.world.inbox(one.worker)),
     }
 

@@ -50,7 +50,9 @@ def test_a_writer_that_is_slow_to_get_the_lock_is_not_passed_over():
         Path(world.layout.config).write_text("[locks]\nwait_s = 600\n")
         token = start_turn(world, "builder", pid=os.getpid()).token
         (builder,) = registry.Registry(world.layout).listing()
-        lock = locks.lock_path(world.layout.root, locks.Kind.TIMELINE, builder.logical_session_id)
+        lock = locks.lock_path(
+            world.layout.root, locks.LockKind.TIMELINE, builder.logical_session_id
+        )
 
         def emit(tool: str) -> list[str]:
             return ["turn", "emit", token, "ToolObserved", "--payload", json.dumps({"tool": tool})]

@@ -7,18 +7,18 @@ import pytest
 from tests.reliability import acts, steps
 from tests.reliability.scale import size
 from tests.simulated import stopped_holder
-from vyane_cli.storage.locks import STRIPES, Kind
+from vyane_cli.storage.locks import STRIPES, LockKind
 
 ROUNDS = size(1, 10)
 WAIT = "\n[locks]\nwait_s = 0.2\n"
 
 
-def every_lock() -> list[tuple[Kind, str]]:
+def every_lock() -> list[tuple[LockKind, str]]:
     """A key for each stripe of each kind."""
     import zlib
 
     wanted = []
-    for kind in Kind:
+    for kind in LockKind:
         stripes = STRIPES.get(kind, 1)
         found: dict[int, str] = {}
         number = 0

@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulated import Host
 from vyane_cli import channels
-from vyane_cli.channels.file import file_disk
+from vyane_cli.channels.file import adapter
 from vyane_cli.channels.file.thread import parse_thread
 from vyane_cli.storage import files
 
@@ -53,4 +53,4 @@ def write(path: Path, text: str) -> None:
 
 def no_channel_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """The adapter's calls count too: they go through the store's seam here."""
-    monkeypatch.setattr(file_disk, "step", lambda name, path: files.step(name, path))
+    monkeypatch.setattr(adapter, "step", lambda name, path: files.step(name, path))

@@ -12,10 +12,10 @@ from vyane_cli.health.subject import Finding, Subject
 from vyane_cli.home import local_time
 from vyane_cli.hosts import claude_settings
 from vyane_cli.projects import schedule, timers
-from vyane_cli.projects.members import create_project
-from vyane_cli.projects.round import wake
-from vyane_cli.projects.schedule_2 import set_status
-from vyane_cli.projects.schedule_rules import DEFAULT, Installed, Status, With
+from vyane_cli.projects.catalog import create_project
+from vyane_cli.projects.schedule import set_status
+from vyane_cli.projects.schedule_rules import DEFAULT, Installed, ScheduleStatus, With
+from vyane_cli.upkeep.rounds import run_round
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def install(stage: Scene, rule: str = "") -> None:
 
 
 def pause(stage: Scene) -> None:
-    set_status(stage.world, NAME, Status.PAUSED)
+    set_status(stage.world, NAME, ScheduleStatus.PAUSED)
 
 
 def rest(stage: Scene) -> None:
@@ -53,7 +53,7 @@ def round_of_another(stage: Scene) -> None:
     folder.mkdir(exist_ok=True)
     project = create_project(stage.world, "q", str(folder)).project
     stage.world.environ = {"PATH": "/usr/bin:/bin"}
-    wake(stage.world, project, "A", dry_run=False)
+    run_round(stage.world, project, "A")
 
 
 def test_work_in_a_paused_project_is_told_of_once_until_its_schedules_change(stage):
@@ -68,7 +68,7 @@ def test_work_in_a_paused_project_is_told_of_once_until_its_schedules_change(sta
     stage.resolve(next(key for key in stage.needs() if key.startswith("alone:")))
     rest(stage)
     assert not calls(stage), "the person has looked"
-    set_status(stage.world, NAME, Status.ACTIVE)
+    set_status(stage.world, NAME, ScheduleStatus.ACTIVE)
     pause(stage)
     rest(stage)
     assert len(calls(stage)) == 1

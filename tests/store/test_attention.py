@@ -16,13 +16,13 @@ from vyane_cli.attention.kinds import NeedKind, call_of, key_of
 from vyane_cli.conversations import rounds
 from vyane_cli.conversations.rounds import show_all, take_in
 from vyane_cli.errors import RefusedError
-from vyane_cli.projects.members import create_project, project_of_round
-from vyane_cli.projects.schedule_2 import set_status
-from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.catalog import create_project, project_of_round
+from vyane_cli.projects.schedule import set_status
+from vyane_cli.projects.schedule_rules import ScheduleStatus
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.setup.home import initialise
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.ended_needs import end_calls
 from vyane_cli.upkeep.gc import collect
 
@@ -44,7 +44,7 @@ def kinds(world: World) -> list[str]:
 
 
 def change_status(world: World, worker: str, status: WorkerStatus) -> None:
-    with world.held((Kind.REGISTRY, "")):
+    with world.held((LockKind.REGISTRY, "")):
         book = registry.Registry(world.layout)
         book.put(book.workers[worker]._replace(status=status))
         book.save()
@@ -136,7 +136,7 @@ def mirrored(folder: Path) -> World:
     return world
 
 
-def refuse(runtime, *, channel):
+def refuse(home, *, channel):
     raise RefusedError("no token", slug="channel_refused")
 
 
@@ -274,7 +274,7 @@ def test_a_paused_project_that_moves_again_is_not_alone(stage):
     call_person(stage.world, call)
     collect(stage.world)
     assert kinds(stage.world) == ["alone"], "no file of schedules, then and now"
-    set_status(stage.world, NAME, Status.PAUSED)
+    set_status(stage.world, NAME, ScheduleStatus.PAUSED)
     collect(stage.world)
 
     assert not kinds(stage.world)

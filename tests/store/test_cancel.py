@@ -15,10 +15,9 @@ from tests.simulated import HUMAN, OUTSIDE, World, fast_folder
 from tests.store.faults import stopped_at
 from tests.workers import grow
 from vyane_cli.children import cancel as cancelling
-from vyane_cli.children import cancels
 from vyane_cli.children.cancel import Cancelled
 from vyane_cli.children.cancel import cancel as cancel
-from vyane_cli.children.cancel_rules import Outcome
+from vyane_cli.children.cancel_rules import CancelOutcome
 from vyane_cli.errors import ConflictError, RefusedError
 from vyane_cli.kernel.process import Process
 from vyane_cli.sessions import registry
@@ -47,7 +46,7 @@ def end_state(world: World) -> dict[str, Any]:
             [(str(e.message.kind), str(e.status)) for e in entries],
             dict(kinds),
         )
-    plan = cancels.load(world.layout, "op")
+    plan = cancelling.load(world.layout, "op")
     assert plan is not None
     state["plan"] = (list(plan.messages), plan.skipped, dict(plan.outcomes), plan.settled)
     return state
@@ -115,7 +114,7 @@ def test_a_busy_worker_is_unknown_until_its_turn_has_ended_and_the_same_cancel_g
     ids = grow(world, 2, process=None)
     first = run(world, ids[0])
     assert first.incomplete
-    assert set(first.cancel.outcomes.values()) == {Outcome.UNKNOWN}
+    assert set(first.cancel.outcomes.values()) == {CancelOutcome.UNKNOWN}
     with pytest.raises(ConflictError, match="operation op"):
         run(world, ids[0], operation="other")
     for number in (0, 1):
@@ -125,7 +124,7 @@ def test_a_busy_worker_is_unknown_until_its_turn_has_ended_and_the_same_cancel_g
     again = run(world, ids[0], operation="")
 
     assert again.cancel.operation == "op"
-    assert set(again.cancel.outcomes.values()) == {Outcome.GONE}
+    assert set(again.cancel.outcomes.values()) == {CancelOutcome.GONE}
     assert [len(world.inbox(one).mailbox.entries) for one in ids] == [1, 1]
     assert run(world, ids[0]).cancel.settled
 
@@ -171,7 +170,7 @@ def test_force_ends_the_process_that_is_proven_to_be_the_workers(world, monkeypa
 
         assert (soft.wait(), hard.wait()) == (-signal.SIGTERM, -signal.SIGKILL)
         assert time.monotonic() - began < 15
-        assert set(done.cancel.outcomes.values()) == {Outcome.GONE}
+        assert set(done.cancel.outcomes.values()) == {CancelOutcome.GONE}
 
 
 @pytest.mark.parametrize("wrong", ["start", "boot", "namespace"])
@@ -236,7 +235,7 @@ def test_a_stranger_with_the_pid_of_a_worker_that_is_gone_is_not_signalled(world
             strangers.append(stranger)
             root = grow(world, 1, process=known)[0]
             done = run(world, root, force=True, operation=f"op{number}")
-            assert set(done.cancel.outcomes.values()) == {Outcome.GONE}
+            assert set(done.cancel.outcomes.values()) == {CancelOutcome.GONE}
             assert stranger.poll() is None
     finally:
         for stranger in strangers:

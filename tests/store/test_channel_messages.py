@@ -12,7 +12,7 @@ from tests.store.faults import ENDLESS, stopped_at
 from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, turn, write
 from vyane_cli.channels.file import adapter
 from vyane_cli.channels.port import Conversation
-from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.bind import RequestedBinding, bind
 from vyane_cli.conversations.pull import pull
 from vyane_cli.conversations.push import push
 from vyane_cli.conversations.status import describe_mirror
@@ -120,7 +120,7 @@ def test_a_person_may_give_the_place_to_a_session(one: Host) -> None:
     one.world.send("channel:file", "first")
     push(one.world)
     place = Conversation("file", "default", board(one).stem)
-    bind(one.world, Wanted(one.worker, place))
+    bind(one.world, RequestedBinding(one.worker, place))
     sent = one.world.send("channel:file", "second")
     turn(one, "a turn")
     push(one.world)

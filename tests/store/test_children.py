@@ -28,11 +28,12 @@ from vyane_cli.children.result import (
 )
 from vyane_cli.children.result_rules import Ending, Report
 from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.delivery.tick import tick
 from vyane_cli.errors import ConflictError, StorageError
 from vyane_cli.mail.lookup import find_message, whole_text
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import Worker, WorkerStatus
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.gc import collect
 
 
@@ -95,7 +96,7 @@ def test_a_spawn_that_is_killed_leaves_no_child_or_one_that_is_linked_whole(monk
     monkeypatch.setattr(
         spawning,
         "start_launcher",
-        lambda runtime, worker, environment: started_in(runtime).write_text(worker),
+        lambda home, worker, environment: started_in(home).write_text(worker),
     )
 
     assert killed_at_every_call(Spawned) > 10
@@ -257,7 +258,13 @@ def test_the_last_answer_of_a_print_mode_child_is_its_result(world, launched):
 def world_session(world: World, child: Worker) -> Any:
     from vyane_cli.sessions.session import HostSession
 
-    return HostSession("s-1", "claude-code", child.id, child.name, child.logical_session_id)
+    return HostSession(
+        id="s-1",
+        host="claude-code",
+        worker=child.id,
+        name=child.name,
+        logical_session=child.logical_session_id,
+    )
 
 
 def test_when_the_parent_is_over_the_nearest_ancestor_that_is_not_gets_the_result_too(
@@ -428,7 +435,7 @@ def test_the_last_answer_is_kept_though_its_stop_missed_the_lock(launched):
         kid.prompt(text="TASK")
         kid.stop(last_assistant_message="first")
         kid.prompt(text="more")
-        with stopped_holder(kid.home, (Kind.INBOX, kid.worker)):
+        with stopped_holder(kid.home, (LockKind.INBOX, kid.worker)):
             kid.hook("Stop", last_assistant_message="ANSWER")
         kid.call("SessionEnd", reason="other")
         (message,) = results(parent.world, parent.worker)
@@ -462,7 +469,7 @@ def test_a_child_that_is_cancelled_before_its_launcher_runs_is_never_started(
     cancel(world, child.id, speaker=HUMAN, wait_s=0)
 
     monkeypatch.setattr(launch, "_start", lambda *_: pytest.fail("it was started"))
-    run(world, child.id)
+    run(world, child.id, tick)
 
     assert named(world, child.name).status is WorkerStatus.KILLED
     (result,) = results(world, named(world, "bob").id)
@@ -480,7 +487,7 @@ def test_a_child_that_is_cancelled_while_it_is_being_started_is_ended(world, lau
         return began[0]
 
     monkeypatch.setattr(launch, "_start", start)
-    run(world, child.id)
+    run(world, child.id, tick)
 
     assert began[0].returncode == -signal.SIGTERM
     assert named(world, child.name).final

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.errors import CorruptStateError, StorageError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.session import (
     HostSession,
@@ -20,7 +20,7 @@ from vyane_cli.sessions.session import (
     render_session,
 )
 from vyane_cli.setup.home import initialise
-from vyane_cli.storage import codec, document, files
+from vyane_cli.storage import document, files
 
 texts = st.text(st.characters(codec=None), max_size=8)
 objects = st.dictionaries(
@@ -37,13 +37,13 @@ objects = st.dictionaries(
 @given(objects)
 def test_a_document_survives_its_text(value):
     """Also with texts that UTF-8 cannot say."""
-    for reader in (codec.loads, _orjson):
-        before = codec.loads
-        codec.loads = reader
+    for reader in (document.loads, _orjson):
+        before = document.loads
+        document.loads = reader
         try:
-            decoded = codec.decode_document(codec.encode_document(value))
+            decoded = document.decode_document(document.encode_document(value))
         finally:
-            codec.loads = before
+            document.loads = before
         assert {key: one for key, one in decoded.items() if key != "v"} == value
 
 
@@ -58,15 +58,15 @@ def test_what_vyane_makes_is_for_its_owner_alone_whatever_the_umask(tmp_path, um
     """Directories 0700, files 0600."""
     before = os.umask(umask)
     try:
-        runtime = Runtime(str(tmp_path / "a" / "vyane"), {})
-        initialise(runtime)
-        document.save(runtime.layout.key("k"), {"a": 1}, runtime.layout.root)
-        files.touch(runtime.layout.due("w"))
-        with runtime.held():
+        home = Home(str(tmp_path / "a" / "vyane"), {})
+        initialise(home)
+        document.save(home.layout.key("k"), {"a": 1}, home.layout.root)
+        files.touch(home.layout.due("w"))
+        with home.held():
             pass
     finally:
         os.umask(before)
-    root = Path(runtime.layout.root)
+    root = Path(home.layout.root)
     for path in [root, *root.rglob("*")]:
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode == (0o700 if path.is_dir() else 0o600), path
@@ -195,9 +195,9 @@ def test_a_folder_in_place_of_a_document_is_damage(tmp_path):
 
 def test_fields_of_a_later_version_survive(tmp_path):
     """The registry, a host session and a logical session keep what they do not know."""
-    runtime = Runtime(str(tmp_path / "vyane"), {})
-    layout = runtime.layout
-    initialise(runtime)
+    home = Home(str(tmp_path / "vyane"), {})
+    layout = home.layout
+    initialise(home)
     worker = {"name": "w", "logical_session_id": "vs-0", "colour": "red", "shape": {"a": [1]}}
     document.save(layout.registry, {"workers": {"w-1": worker}, "theme": "dark"}, layout.root)
     workers = registry.Registry(layout)
@@ -207,7 +207,11 @@ def test_fields_of_a_later_version_survive(tmp_path):
     assert stored["theme"] == "dark"
     assert stored["workers"]["w-1"]["colour"] == "red"
     assert stored["workers"]["w-1"]["shape"] == {"a": [1]}
-    session = render_session(HostSession("s", "h", "w", "n", "vs", unknown={"later": 1}))
+    session = render_session(
+        HostSession(
+            id="s", host="h", worker="w", name="n", logical_session="vs", unknown={"later": 1}
+        )
+    )
     assert render_session(parse_session(session))["later"] == 1
     logical = render_logical_session(LogicalSession("vs", "n", "w", 1.0, unknown={"later": 1}))
     assert render_logical_session(parse_logical_session(logical))["later"] == 1

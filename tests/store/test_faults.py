@@ -25,9 +25,9 @@ from vyane_cli.delivery.tick import spool_call
 from vyane_cli.errors import DurabilityUnknownError, ExitCode, VyaneError
 from vyane_cli.history.delete import delete_timeline
 from vyane_cli.hosts import claude_code
-from vyane_cli.mail.send import Draft, send
-from vyane_cli.sessions.rename import rename_worker
-from vyane_cli.storage import files, processes, quarantine
+from vyane_cli.mail.send import MessageDraft, send
+from vyane_cli.sessions.register import rename_worker
+from vyane_cli.storage import files, journal, processes
 from vyane_cli.upkeep.gc import collect
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
@@ -37,7 +37,7 @@ TORN = b'{"v":1,"op":"message","message":{"id'
 
 def put(one: Host, text: str, key: str | None, say: Say) -> None:
     """Send, and acknowledge as exit 0 would."""
-    draft = Draft("project", text, idempotency_key=key)
+    draft = MessageDraft("project", text, idempotency_key=key)
     say(send(one.world, draft, HUMAN).message.id)
 
 
@@ -92,7 +92,7 @@ class Send(Scene):
         self.world.send("project", "hello", idempotency_key=self.key)
         again = texts_of(self.one)
         assert again == [*(self.before if self.key else self.after), "hello"], outcome.at
-        kept = [Path(f["file"]).read_bytes() for f in quarantine.listing(self.one.home)]
+        kept = [Path(f["file"]).read_bytes() for f in journal.listing(self.one.home)]
         assert set(kept) == ({TORN} if self.start == "torn" else set())
         assert len(kept) <= 1 or not outcome.killed, outcome.at
         assert self.one.prompt().text.count("hello") == again.count("hello")
@@ -106,7 +106,7 @@ class Broadcast(Scene):
         self.world = self.hosts[0].world
 
     def act(self, say: Say) -> None:
-        sent = send(self.world, Draft("all", "to all", idempotency_key="b"), HUMAN)
+        sent = send(self.world, MessageDraft("all", "to all", idempotency_key="b"), HUMAN)
         say([message.id for message in sent.messages])
 
     def look(self, outcome: Outcome) -> None:
@@ -324,7 +324,7 @@ class Takeover(Scene):
         self.one.prompt()
 
     def act(self, say: Say) -> None:
-        say(send(self.world, Draft("project", "stop", "takeover"), HUMAN).message.id)
+        say(send(self.world, MessageDraft("project", "stop", "takeover"), HUMAN).message.id)
 
     def look(self, outcome: Outcome) -> None:
         old_or_new(outcome, len(pending(self.one)), 0, 1)
@@ -443,7 +443,7 @@ def test_a_retry_is_done_only_when_the_disk_confirms_what_is_there(host, monkeyp
     one = ready(host, "filled")
     before = texts_of(one)
     path = one.world.layout.inbox(one.worker)
-    draft = Draft("project", "hello", idempotency_key="key")
+    draft = MessageDraft("project", "hello", idempotency_key="key")
 
     def failing(where: str) -> None:
         def step(name: str, place: str) -> None:

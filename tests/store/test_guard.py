@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.setup.guard import install_guard
-from vyane_cli.storage.templates import data_folder
+from vyane_cli.storage.settings import data_folder
 
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"], ["mksh"]]
 PRESENT = [[found, *rest] for name, *rest in SHELLS if (found := shutil.which(name))]
@@ -103,11 +103,11 @@ def make(tmp_path: Path, monkeypatch, root: Path, shell: list[str], python: str 
     fake.write_text(FAKE)
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", python or str(fake))
-    runtime = Runtime(str(root))
-    install_guard(runtime)
+    home = Home(str(root))
+    install_guard(home)
     calls = tmp_path / "calls"
     calls.mkdir(exist_ok=True)
-    return Guard(shell, Path(runtime.layout.guard), root, calls)
+    return Guard(shell, Path(home.layout.guard), root, calls)
 
 
 @pytest.fixture(params=PRESENT, ids=lambda shell: Path(shell[0]).name)

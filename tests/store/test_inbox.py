@@ -20,7 +20,7 @@ from vyane_cli.kernel.clock import Clock
 from vyane_cli.mail import archive, inbox
 from vyane_cli.mail.mailbox import Head, Op, render_message
 from vyane_cli.mail.message import Message
-from vyane_cli.storage import codec, files, journal, quarantine
+from vyane_cli.storage import document, files, journal
 from vyane_cli.timeline import log
 from vyane_cli.timeline.events import EventKind
 from vyane_cli.timeline.turns import Transition, emit
@@ -90,8 +90,8 @@ def test_changes_that_come_together_are_written_and_flushed_once(path, monkeypat
     box = opened(path)
     monkeypatch.setattr(files, "step", lambda name, where: calls.append(name))
     head = Head(normal_ms=5)
-    consumed = inbox.Step(Op.CONSUMED, ids[:settled], {"at": 2.0}, head)
-    box.change_all([inbox.Step(Op.DELIVERED, ids, {"at": 1.0}, Head()), consumed])
+    consumed = inbox.InboxStep(Op.CONSUMED, ids[:settled], {"at": 2.0}, head)
+    box.change_all([inbox.InboxStep(Op.DELIVERED, ids, {"at": 1.0}, Head()), consumed])
     box.close()
     after = inbox.read(path, whole=True).mailbox
 
@@ -124,8 +124,8 @@ def test_a_damaged_line_goes_to_the_quarantine_and_its_neighbours_stay(
 ):
     """100 % of the removed bytes are kept, and the next change works, in hooks and commands."""
     if accelerated:
-        monkeypatch.setattr(codec, "loads", codec.loads)
-        codec.accelerate()
+        monkeypatch.setattr(document, "loads", document.loads)
+        document.accelerate()
     ids = fill(path, 5)
     lines = Path(path).read_bytes().splitlines(keepends=True)
     bad = lines[spoil][:-30] + b"~" + lines[spoil][-29:]
@@ -135,7 +135,7 @@ def test_a_damaged_line_goes_to_the_quarantine_and_its_neighbours_stay(
     opened(path).close()
 
     assert ids_of(path) == [*(one for n, one in enumerate(ids) if n != spoil), message(9).id]
-    assert [Path(f["file"]).read_bytes() for f in quarantine.listing(root_of(path))] == [bad]
+    assert [Path(f["file"]).read_bytes() for f in journal.listing(root_of(path))] == [bad]
     assert all(line.damage is None for line in journal.read(path))
 
 
@@ -163,7 +163,7 @@ def test_whatever_is_done_to_the_bytes_no_other_line_is_lost(data):
         texts = [json.loads(line)["message"]["id"] for line in left]
         assert set(texts) <= set(ids_of(path))
         assert message(9).id in ids_of(path)
-        kept = b"".join(Path(f["file"]).read_bytes() for f in quarantine.listing(root_of(path)))
+        kept = b"".join(Path(f["file"]).read_bytes() for f in journal.listing(root_of(path)))
         for line in after.splitlines(keepends=True):
             assert line in whole or line in kept
 

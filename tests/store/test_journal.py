@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.errors import StorageError
-from vyane_cli.storage import codec, files, journal, quarantine
+from vyane_cli.storage import document, files, journal
 
 values = st.recursive(
     st.none()
@@ -53,7 +53,7 @@ def damage(path: str) -> list[str]:
 
 
 def kept(root) -> list[bytes]:
-    return [Path(one["file"]).read_bytes() for one in quarantine.listing(str(root))]
+    return [Path(one["file"]).read_bytes() for one in journal.listing(str(root))]
 
 
 @given(kept=st.lists(records, max_size=3), batch=st.lists(records, min_size=1, max_size=3),
@@ -80,35 +80,35 @@ def test_a_crash_keeps_a_prefix_of_whole_records(kept, batch, data):
 @given(records)
 def test_a_record_survives_its_line(record):
     """Whatever text: what UTF-8 cannot say is escaped, and both readers read it."""
-    line = codec.encode_line(record)
+    line = document.encode_line(record)
 
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    decoded = codec.decode_line(line[:-1])
+    decoded = document.decode_line(line[:-1])
     assert {k: v for k, v in decoded.items() if k != "v"} == record
 
 
 @given(records)
 def test_commands_read_what_hooks_wrote(record):
     """The quick reader of commands is not stricter than the one that wrote: nothing is lost."""
-    before = codec.loads
+    before = document.loads
     try:
-        codec.accelerate()
-        decoded = codec.decode_line(codec.encode_line(record)[:-1])
+        document.accelerate()
+        decoded = document.decode_line(document.encode_line(record)[:-1])
     finally:
-        codec.loads = before
+        document.loads = before
     assert {k: v for k, v in decoded.items() if k != "v"} == record
 
 
 @given(records, st.data())
 def test_any_flipped_bit_is_seen(record, data):
     """The checksum is over every byte before it."""
-    line = bytearray(codec.encode_line(record)[:-1])
+    line = bytearray(document.encode_line(record)[:-1])
     index = data.draw(st.integers(0, len(line) - 1))
     line[index] ^= 1 << data.draw(st.integers(0, 7))
 
-    with pytest.raises(codec.LineError):
-        codec.decode_line(bytes(line))
+    with pytest.raises(document.LineError):
+        document.decode_line(bytes(line))
 
 
 def test_the_checksum_is_that_of_the_bytes_before_it(path):
@@ -236,7 +236,7 @@ def test_the_same_damage_is_kept_once(tmp_path, path):
     fd = os.open(path, os.O_RDONLY)
     try:
         for _ in range(3):
-            quarantine.set_aside(str(tmp_path), path, fd, 0, 9, "test")
+            journal.set_aside(str(tmp_path), path, fd, 0, 9, "test")
     finally:
         os.close(fd)
 
@@ -248,10 +248,10 @@ def test_the_same_damage_is_kept_once(tmp_path, path):
 def test_a_copy_that_was_there_is_flushed_before_its_original_may_go(tmp_path, monkeypatch):
     """Whoever kept it may have died before the flush, and then lost it with the power."""
     root, path = str(tmp_path), str(tmp_path / "w.jsonl")
-    kept_as = quarantine.keep(root, path, b"bad bytes", 0, "test")
+    kept_as = journal.keep(root, path, b"bad bytes", 0, "test")
     calls: list[tuple[str, str]] = []
     monkeypatch.setattr(files, "step", lambda name, where: calls.append((name, where)))
-    assert quarantine.keep(root, path, b"bad bytes", 0, "test") == kept_as
+    assert journal.keep(root, path, b"bad bytes", 0, "test") == kept_as
     assert {("fsync", os.path.dirname(kept_as)), ("fsync", root)} <= set(calls)
 
     def broken(name: str, where: str) -> None:
@@ -259,7 +259,7 @@ def test_a_copy_that_was_there_is_flushed_before_its_original_may_go(tmp_path, m
 
     monkeypatch.setattr(files, "step", broken)
     with pytest.raises(StorageError):
-        quarantine.keep(root, path, b"bad bytes", 0, "test")
+        journal.keep(root, path, b"bad bytes", 0, "test")
 
 
 def test_every_directory_that_was_made_is_flushed(tmp_path, monkeypatch):
@@ -294,7 +294,7 @@ def test_a_first_append_flushes_directories_that_were_there_already(tmp_path, mo
 def test_a_record_is_there_only_when_its_line_is_whole_and_sound(spoil, tmp_path) -> None:
     """What a crash left of a line has the id, and is no record: nobody was told that it is kept."""
     path = tmp_path / "some.jsonl"
-    whole = codec.encode_line({"op": "message", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
+    whole = document.encode_line({"op": "message", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
     path.write_bytes(spoil(whole))
 
     assert not journal.has_record(str(path), b"01ARZ3")

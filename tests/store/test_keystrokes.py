@@ -18,13 +18,13 @@ from vyane_cli.children.order import Order
 from vyane_cli.children.result import settle_child
 from vyane_cli.children.result_rules import Ending, Report
 from vyane_cli.children.spawn import spawn as spawn
-from vyane_cli.delivery import attempts, keystrokes
+from vyane_cli.delivery import attempts, ring
 from vyane_cli.delivery.keystrokes import type_for_mail
 from vyane_cli.delivery.ring import nudge
 from vyane_cli.errors import LockTimeoutError
 from vyane_cli.sessions import registry
 from vyane_cli.storage import locks, processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux")
 
@@ -219,7 +219,7 @@ def test_what_was_typed_while_a_lock_was_waited_for_is_left_alone(pane, monkeypa
         wait_until(lambda: "words" in pane.tmux("capture-pane", "-p"), "it is on the screen")
         return real(*rest)
 
-    monkeypatch.setattr(keystrokes, "record_start", slow)
+    monkeypatch.setattr(attempts, "record_start", slow)
     pane.bob.world.send(pane.bob.worker, "hello")
     assert pane.read("keys") == "my own words"
 
@@ -231,7 +231,7 @@ def test_no_lock_is_held_while_keys_are_typed(pane, monkeypatch, by):
     free: list[bool] = []
 
     def typed(*rest: object) -> bool:
-        kinds = [(kind, key) for kind in Kind for key in (pane.bob.worker, "", "k")]
+        kinds = [(kind, key) for kind in LockKind for key in (pane.bob.worker, "", "k")]
         try:
             with world.held(*kinds, deadline=locks.Deadline(0.2)):
                 free.append(True)
@@ -239,8 +239,8 @@ def test_no_lock_is_held_while_keys_are_typed(pane, monkeypatch, by):
             free.append(False)
         return True
 
-    monkeypatch.setattr(keystrokes, "type_line", typed)
-    monkeypatch.setattr(keystrokes, "read_screen", lambda session: "─" * 9 + "\n❯\n" + "─" * 9)
+    monkeypatch.setattr(ring, "type_line", typed)
+    monkeypatch.setattr(ring, "read_screen", lambda session: "─" * 9 + "\n❯\n" + "─" * 9)
     monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
     pane.open()
     if by == "result":

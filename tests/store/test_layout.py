@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulated import vyane
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.storage.layout import find_root
 
 NO_HOMES = ["", "/", "//", "~", "~/x", "home/ann", "."]
@@ -25,7 +25,7 @@ def test_a_home_that_is_none_is_the_accounts(home, monkeypatch):
     assert find_root({"HOME": home}) == "/users/ann/.config/vyane"
     assert find_root({"HOME": home, "VYANE_HOME": "~/state"}) == "/users/ann/state"
     assert find_root({"HOME": home, "XDG_CONFIG_HOME": "/cfg"}) == "/cfg/vyane"
-    assert Runtime("~/state", {"HOME": home}).layout.root == "/users/ann/state"
+    assert Home("~/state", {"HOME": home}).layout.root == "/users/ann/state"
 
 
 @pytest.mark.parametrize("home", NO_HOMES)

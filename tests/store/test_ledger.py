@@ -13,13 +13,11 @@ from tests.simulated import World, fast_folder
 from vyane_cli.errors import ConflictError, CorruptStateError
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.projects import claims, ledger
-from vyane_cli.projects.books import Readability, Source
-from vyane_cli.projects.claim_rules import ENDS, Claim, is_held, renew
-from vyane_cli.projects.claims_2 import claim_head, held_tasks
-from vyane_cli.projects.judging import GoalState, judge
-from vyane_cli.projects.ledger_2 import add
-from vyane_cli.projects.members import create_project, named
-from vyane_cli.projects.queue import Node
+from vyane_cli.projects.catalog import create_project, named
+from vyane_cli.projects.claim_rules import ENDS, TaskClaim, is_held, renew
+from vyane_cli.projects.claims import claim_head, held_tasks
+from vyane_cli.projects.goal import GoalState, Readability, Source, judge
+from vyane_cli.projects.queue import GraphNode, add
 from vyane_cli.projects.task import Ledger, Task, TaskStatus
 from vyane_cli.projects.tasks import add_task
 from vyane_cli.sessions.liveness_rules import Liveness
@@ -156,7 +154,7 @@ def test_the_table_of_claims_is_total():
     ],
 )
 def test_a_claim_ends_by_its_holder(holder, age_s, held):
-    claim = Claim("T1", "w-1", "r", 0.0, 10_000.0)
+    claim = TaskClaim(task="T1", worker="w-1", round="r", at=0.0, renewed_at=10_000.0)
 
     assert is_held(claim, holder, Clock((10_000 + age_s) * 1000, 0), 1_200) is held
 
@@ -168,7 +166,7 @@ def test_a_claim_ends_by_its_holder(holder, age_s, held):
 )
 def test_no_step_of_the_wall_clock_ends_a_claim_or_keeps_it(step_s, age_s, holder):
     clock = Clock(10_000_000_000, 5_000, "boot", 4_000)
-    claim = renew(Claim("T1", "w-1", "r", 0.0, 0.0), clock)
+    claim = renew(TaskClaim(task="T1", worker="w-1", round="r", at=0.0, renewed_at=0.0), clock)
     later = clock._replace(
         now_ms=clock.now_ms + (age_s + step_s) * 1000, awake_ms=clock.awake_ms + age_s * 1000
     )
@@ -179,7 +177,10 @@ def test_no_step_of_the_wall_clock_ends_a_claim_or_keeps_it(step_s, age_s, holde
 
 @pytest.mark.parametrize("wall_s, held", [(-1, False), (1_199, True), (1_200, False)])
 def test_a_claim_of_an_earlier_boot_goes_by_the_wall_clock_and_not_into_the_future(wall_s, held):
-    claim = renew(Claim("T1", "w-1", "r", 0.0, 0.0), Clock(10_000_000, 900_000, "one"))
+    claim = renew(
+        TaskClaim(task="T1", worker="w-1", round="r", at=0.0, renewed_at=0.0),
+        Clock(10_000_000, 900_000, "one"),
+    )
     later = Clock(10_000_000 + wall_s * 1000, 5_000, "two")
 
     assert is_held(claim, Liveness.UNKNOWN, later, 1_200) is held
@@ -197,7 +198,13 @@ def test_a_claimed_task_is_not_given_to_the_next_round(world):
 def test_a_claim_of_a_dead_round_without_a_worker_is_free_and_kept_aside(world):
     fill(world, "one")
     dead = processes.myself()._replace(start=1)
-    claims.take(world.layout, "p", Claim("T1", "w-000000000000", "r1", 1.0, 1.0, dead))
+    claims.take(
+        world.layout,
+        "p",
+        TaskClaim(
+            task="T1", worker="w-000000000000", round="r1", at=1.0, renewed_at=1.0, process=dead
+        ),
+    )
 
     taken = claim_head(world, "p", "r2")
     assert taken is not None
@@ -210,7 +217,16 @@ def test_a_claim_whose_worker_is_on_record_outlives_its_round(world):
     worker = world.register("busy-one", pid=os.getpid())
     dead = processes.myself()._replace(start=1)
     claims.take(
-        world.layout, "p", Claim("T1", worker, "r1", world.clock().at, world.clock().at, dead)
+        world.layout,
+        "p",
+        TaskClaim(
+            task="T1",
+            worker=worker,
+            round="r1",
+            at=world.clock().at,
+            renewed_at=world.clock().at,
+            process=dead,
+        ),
     )
 
     assert claim_head(world, "p", "r2") is None
@@ -245,7 +261,14 @@ def test_claims_by_which_no_start_counts_any_more_go_after_a_month(world, tmp_pa
     ledger.save_ledger(world.layout, "p", Ledger(tasks, next=9), ledger.stamp(path))
     at = world.clock().at
     for task, generation in (("T1", 0), ("T2", 0), ("T2", 1), ("T7", 0)):
-        claim = Claim(task, "w-1", f"r{generation}", at, at, generation=generation)
+        claim = TaskClaim(
+            task=task,
+            worker="w-1",
+            round=f"r{generation}",
+            at=at,
+            renewed_at=at,
+            generation=generation,
+        )
         claims.save(world.layout, "p", claim)
         claims.free(world.layout, "p", claim)
 
@@ -260,7 +283,7 @@ def test_claims_by_which_no_start_counts_any_more_go_after_a_month(world, tmp_pa
 
 def test_no_claim_goes_while_the_ledger_cannot_be_read(world, tmp_path):
     create_project(world, "p", str(tmp_path))
-    claim = Claim("T1", "w-1", "r", 1.0, 1.0)
+    claim = TaskClaim(task="T1", worker="w-1", round="r", at=1.0, renewed_at=1.0)
     claims.save(world.layout, "p", claim)
     claims.free(world.layout, "p", claim)
     write(world, Source.TASKS, "{")
@@ -336,7 +359,9 @@ values = st.recursive(
 tasks_like = st.fixed_dictionaries(
     {}, optional=dict.fromkeys((*Task._fields, "later"), values)
 )  # fmt: skip
-nodes_like = st.fixed_dictionaries({}, optional=dict.fromkeys((*Node._fields, "later"), values))
+nodes_like = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys((*GraphNode._fields, "later"), values)
+)
 documents = {
     Source.TASKS: st.fixed_dictionaries(
         {"tasks": st.lists(tasks_like, max_size=3) | values},

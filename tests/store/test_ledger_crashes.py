@@ -10,14 +10,14 @@ import pytest
 from tests.simulated import World, fast_folder
 from tests.store.faults import ENDLESS, failing_at, stopped_at
 from vyane_cli.projects import ledger, projects
-from vyane_cli.projects.books import READ
-from vyane_cli.projects.claims_2 import claim_head, held_tasks
+from vyane_cli.projects.catalog import create_project, named
+from vyane_cli.projects.claims import claim_head, held_tasks
+from vyane_cli.projects.goal import READ
 from vyane_cli.projects.goals import accept_goal, set_goal
-from vyane_cli.projects.members import create_project, named
+from vyane_cli.projects.graph import add_node
 from vyane_cli.projects.project import Project
 from vyane_cli.projects.task import Task
 from vyane_cli.projects.task_report import TaskReport, report_task
-from vyane_cli.projects.taskgraph import add_node
 from vyane_cli.projects.tasks import add_task
 
 

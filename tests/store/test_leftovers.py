@@ -9,11 +9,11 @@ import pytest
 from tests.simulated import World, fast_folder
 from tests.store.faults import stopped_at
 from tests.workers import named, order, results, workers, world_in
-from vyane_cli.children import launches
 from vyane_cli.children import spawn as spawning
 from vyane_cli.children.result import settle_child
 from vyane_cli.children.result_rules import Ending, Report
 from vyane_cli.children.spawn import spawn as spawn
+from vyane_cli.mail import blobs
 from vyane_cli.mail.lookup import find_message, whole_text
 from vyane_cli.sessions import registry
 from vyane_cli.upkeep.gc import collect
@@ -116,7 +116,7 @@ def test_a_long_result_that_was_never_sent_goes(world):
 
 def test_a_text_that_is_kept_anew_is_not_taken_away_under_its_message(world):
     """Its time is that of the last who kept it: `gc` looks again under the lock that they hold."""
-    launches.keep_blob(world.layout, "0" * 64, "text")
+    blobs.keep_blob(world.layout, "0" * 64, "text")
     grow_old(world)
-    launches.keep_blob(world.layout, "0" * 64, "text")
+    blobs.keep_blob(world.layout, "0" * 64, "text")
     assert collect(world)[0]["blobs"] == 0

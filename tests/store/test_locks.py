@@ -14,7 +14,7 @@ import pytest
 from tests.simulated import fast_folder, stopped_holder
 from vyane_cli.errors import LockTimeoutError, StorageError
 from vyane_cli.storage import locks
-from vyane_cli.storage.locks import Deadline, Kind, held, lock_path
+from vyane_cli.storage.locks import Deadline, LockKind, held, lock_path
 
 ADDER = """
 import sys, threading
@@ -44,14 +44,14 @@ def test_sixteen_processes_through_both_paths_lose_no_update():
     with fast_folder() as folder:
         root, counter = str(folder), folder / "counter"
         counter.write_text("0")
-        with held(root, [(Kind.INBOX, "w")], Deadline(1)):
-            inode = os.stat(lock_path(root, Kind.INBOX, "w")).st_ino
+        with held(root, [(LockKind.INBOX, "w")], Deadline(1)):
+            inode = os.stat(lock_path(root, LockKind.INBOX, "w")).st_ino
         command = [sys.executable, "-c", ADDER, root, str(counter)]
         running = [subprocess.Popen([*command, way, "200"]) for way in ("kernel", "filelock") * 8]
         assert [process.wait(timeout=300) for process in running] == [0] * 16
 
         assert counter.read_text() == "3200"
-        assert os.stat(lock_path(root, Kind.INBOX, "w")).st_ino == inode
+        assert os.stat(lock_path(root, LockKind.INBOX, "w")).st_ino == inode
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
@@ -64,19 +64,19 @@ def test_a_stopped_holder_is_waited_for_until_the_deadline(tmp_path, in_thread):
         began = time.monotonic()
         with (
             pytest.raises(LockTimeoutError, match="inbox"),
-            held(root, [(Kind.INBOX, "w")], Deadline(0.3)),
+            held(root, [(LockKind.INBOX, "w")], Deadline(0.3)),
         ):
             pass
         waits.append(time.monotonic() - began)
 
-    with stopped_holder(root, (Kind.INBOX, "w")):
+    with stopped_holder(root, (LockKind.INBOX, "w")):
         if in_thread:
             thread = threading.Thread(target=wait)
             thread.start()
             thread.join()
         else:
             wait()
-    with held(root, [(Kind.INBOX, "w")], Deadline(1)):
+    with held(root, [(LockKind.INBOX, "w")], Deadline(1)):
         pass
 
     assert waits[0] >= 0.29
@@ -86,13 +86,13 @@ def test_a_stopped_holder_is_waited_for_until_the_deadline(tmp_path, in_thread):
 def test_a_deadline_that_is_over_is_always_a_clean_refusal(tmp_path):
     """The timer may ring at any instruction: no other exception, no descriptor, no timer left."""
     root = str(tmp_path)
-    with stopped_holder(root, (Kind.INBOX, "w")):
+    with stopped_holder(root, (LockKind.INBOX, "w")):
         before = len(os.listdir("/proc/self/fd"))
         handler = signal.getsignal(signal.SIGALRM)
         for number in range(400):
             with (
                 pytest.raises(LockTimeoutError),
-                held(root, [(Kind.INBOX, "w")], Deadline(0.0002 * (number % 12))),
+                held(root, [(LockKind.INBOX, "w")], Deadline(0.0002 * (number % 12))),
             ):
                 pass
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
@@ -104,9 +104,9 @@ def test_one_deadline_covers_all_locks_of_a_call(tmp_path):
     """Two locks that are both held are not waited for twice."""
     root = str(tmp_path)
     deadline = Deadline(0.3)
-    with stopped_holder(root, (Kind.TIMELINE, "t"), (Kind.INBOX, "w")):
+    with stopped_holder(root, (LockKind.TIMELINE, "t"), (LockKind.INBOX, "w")):
         began = time.monotonic()
-        for kind, key in ((Kind.INBOX, "w"), (Kind.TIMELINE, "t")):
+        for kind, key in ((LockKind.INBOX, "w"), (LockKind.TIMELINE, "t")):
             with pytest.raises(LockTimeoutError), held(root, [(kind, key)], deadline):
                 pass
         assert time.monotonic() - began < 1.0
@@ -122,8 +122,8 @@ def test_locks_are_taken_in_ascending_order_each_once(tmp_path, monkeypatch):
         return real(path, deadline)
 
     monkeypatch.setattr(locks, "_take", take)
-    wanted = [(Kind.ARCHIVE, ""), (Kind.TIMELINE, "x"), (Kind.REGISTRY, "")]
-    wanted += [(Kind.INBOX, f"w{n}") for n in range(100)] + [(Kind.INBOX, "w1")]
+    wanted = [(LockKind.ARCHIVE, ""), (LockKind.TIMELINE, "x"), (LockKind.REGISTRY, "")]
+    wanted += [(LockKind.INBOX, f"w{n}") for n in range(100)] + [(LockKind.INBOX, "w1")]
     with held(str(tmp_path), wanted, Deadline(5)):
         pass
 
@@ -135,16 +135,16 @@ def test_locks_are_taken_in_ascending_order_each_once(tmp_path, monkeypatch):
 def test_lock_files_are_a_fixed_set(tmp_path):
     """They do not grow with sessions."""
     root = str(tmp_path)
-    paths = {lock_path(root, kind, f"key-{n}") for kind in Kind for n in range(3000)}
+    paths = {lock_path(root, kind, f"key-{n}") for kind in LockKind for n in range(3000)}
 
-    assert len(paths) <= sum(locks.STRIPES.get(kind, 1) for kind in Kind)
-    assert len(list(Kind)) == len({int(kind) for kind in Kind})
+    assert len(paths) <= sum(locks.STRIPES.get(kind, 1) for kind in LockKind)
+    assert len(list(LockKind)) == len({int(kind) for kind in LockKind})
 
 
 def test_locks_are_given_up_whatever_happens_inside(tmp_path):
     """An exception leaves none behind, nor does the death of the holder."""
     root = str(tmp_path)
-    wanted = [(Kind.INBOX, "w"), (Kind.TIMELINE, "t")]
+    wanted = [(LockKind.INBOX, "w"), (LockKind.TIMELINE, "t")]
     with contextlib.suppress(ZeroDivisionError), held(root, wanted, Deadline(1)):
         _ = 1 / 0
     with held(root, wanted, Deadline(0)):
@@ -159,13 +159,13 @@ def test_locks_are_given_up_whatever_happens_inside(tmp_path):
 def test_a_call_that_cannot_have_all_its_locks_keeps_none(tmp_path):
     """Those that it took first are free again, while the one that it waited for is still held."""
     root = str(tmp_path)
-    with stopped_holder(root, (Kind.TIMELINE, "t")):
+    with stopped_holder(root, (LockKind.TIMELINE, "t")):
         with (
             pytest.raises(LockTimeoutError),
-            held(root, [(Kind.INBOX, "w"), (Kind.TIMELINE, "t")], Deadline(0.05)),
+            held(root, [(LockKind.INBOX, "w"), (LockKind.TIMELINE, "t")], Deadline(0.05)),
         ):
             pass
-        lock = locks.take_now(lock_path(root, Kind.INBOX, "w"))
+        lock = locks.take_now(lock_path(root, LockKind.INBOX, "w"))
 
         assert lock is not None
         locks.give_back(lock)
@@ -174,10 +174,10 @@ def test_a_call_that_cannot_have_all_its_locks_keeps_none(tmp_path):
 def test_a_lock_is_not_inherited_by_a_child(tmp_path):
     """A child that lives on does not hold it."""
     root = str(tmp_path)
-    with held(root, [(Kind.INBOX, "w")], Deadline(1)):
+    with held(root, [(LockKind.INBOX, "w")], Deadline(1)):
         child = subprocess.Popen(["sleep", "60"])
     try:
-        with held(root, [(Kind.INBOX, "w")], Deadline(0)):
+        with held(root, [(LockKind.INBOX, "w")], Deadline(0)):
             pass
     finally:
         child.kill()
@@ -190,7 +190,7 @@ def test_a_lock_that_cannot_be_opened_says_why_and_does_not_wait(tmp_path):
     began = time.monotonic()
     with (
         pytest.raises(StorageError, match=r"locks.*not a directory"),
-        held(str(tmp_path), [(Kind.INBOX, "w")], Deadline(30)),
+        held(str(tmp_path), [(LockKind.INBOX, "w")], Deadline(30)),
     ):
         pass
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulated import OUTSIDE, Host
-from vyane_cli.delivery import sleeper
+from vyane_cli.delivery import tick
 from vyane_cli.hosts import claude_code
 from vyane_cli.sessions import markers
 from vyane_cli.storage import files, processes
@@ -157,7 +157,7 @@ def test_what_is_overdue_is_listed_and_no_more_than_asked_for(one):
 
 def asleep(one: Host, monkeypatch) -> list[str]:
     """A session whose normal mail is too soon, with its sleeper started in this process."""
-    monkeypatch.setattr(sleeper, "LOOK_S", 0.01)
+    monkeypatch.setattr(tick, "LOOK_S", 0.01)
     first = one.world.send("project", "first", OUTSIDE)
     one.watch()
     one.woken(first)
@@ -174,7 +174,7 @@ def sleep(one: Host, said: list[str]) -> None:
     one.world.environ = one.environ()
 
     call = claude_code.parse(data, one.environ(), processes.identify, rewake=True)
-    sleeper.sleep_and_tick(one.world, call, claude_code, lambda reply: said.append(reply.wake))
+    tick.sleep_and_tick(one.world, call, claude_code, lambda reply: said.append(reply.wake))
 
 
 def test_the_sleeper_delivers_what_was_too_soon_when_it_is_due(one, monkeypatch):
@@ -194,7 +194,7 @@ def test_the_sleeper_delivers_what_was_too_soon_when_it_is_due(one, monkeypatch)
 def test_a_session_has_one_sleeper(one, monkeypatch):
     """A second one leaves at once."""
     said = asleep(one, monkeypatch)
-    held = sleeper._lock(one.world.layout.wake(one.session))
+    held = tick._lock(one.world.layout.wake(one.session))
     assert held is not None
     try:
         sleep(one, said)

@@ -20,17 +20,17 @@ from vyane_cli.channels.port import Conversation, Part
 from vyane_cli.children.result import settle_child
 from vyane_cli.children.result_rules import Ending, Report
 from vyane_cli.conversations import bindings
-from vyane_cli.conversations.bind import Wanted, bind
+from vyane_cli.conversations.bind import RequestedBinding, bind
 from vyane_cli.conversations.binding import BindingStatus
-from vyane_cli.conversations.bindings_2 import unbind
+from vyane_cli.conversations.bindings import unbind
 from vyane_cli.conversations.pull import pull
 from vyane_cli.conversations.push import push
 from vyane_cli.mail.message import Lane
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.sessions import facts, registry
 from vyane_cli.sessions.speaker import FromKind, Speaker
 from vyane_cli.sessions.worker import WorkerStatus
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline.events import EventKind
 
 
@@ -174,7 +174,7 @@ def test_an_interrupt_is_noted_once_each_time_and_in_the_title(one) -> None:
     child = child_of(one)
     path = None
     for status in (WorkerStatus.INTERRUPTED, WorkerStatus.RUNNING, WorkerStatus.INTERRUPTED):
-        with one.world.held((Kind.REGISTRY, "")):
+        with one.world.held((LockKind.REGISTRY, "")):
             known = registry.Registry(one.world.layout)
             known.put(known.workers[child]._replace(status=status))
             known.save()
@@ -197,7 +197,7 @@ def test_a_session_that_is_bound_again_goes_on_in_the_same_thread(one) -> None:
     unbind(one.world, session=one.logical, reason="enough")
     turn(one, "two")
     push(one.world)
-    bind(one.world, Wanted(one.worker, where))
+    bind(one.world, RequestedBinding(one.worker, where))
     turn(one, "three")
     push(one.world)
     unbind(one.world, session=one.logical, reason="again")
@@ -215,7 +215,7 @@ def test_two_children_that_finish_at_once_each_speak_in_their_own_thread(one) ->
     for kid in kids:
         place = Conversation("file", "default", f"of-{kid}", where)
         Path(folder(one), f"of-{kid}.md").write_text("")
-        bind(one.world, Wanted(kid, place))
+        bind(one.world, RequestedBinding(kid, place))
         settle_child(one.world, kid, Report(Ending.SUCCESS, f"done by {kid}"))
     push(one.world)
 
@@ -232,7 +232,7 @@ def test_a_child_without_a_place_is_told_in_its_parent_s_and_the_fallback_is_obs
         one = set_up(host(), more='sessions = "bound"\n')
         folder(one).mkdir()
         Path(folder(one), "notes.md").write_text("# notes\n")
-        bind(one.world, Wanted(one.worker, Conversation("file", "default", "notes")))
+        bind(one.world, RequestedBinding(one.worker, Conversation("file", "default", "notes")))
         child = child_of(one)
         settle_child(one.world, child, Report(Ending.ERROR, "", "it broke"))
         push(one.world)
@@ -295,7 +295,7 @@ def test_a_deleted_thread_is_left_alone_and_a_new_binding_goes_on_without_a_gap(
     assert (ended.status, ended.end_reason) == (BindingStatus.ENDED, "gone")
 
     Path(folder(one), "anew.md").write_text("")
-    bind(one.world, Wanted(one.worker, Conversation("file", "default", "anew")))
+    bind(one.world, RequestedBinding(one.worker, Conversation("file", "default", "anew")))
     push(one.world)
     text = Path(folder(one), "anew.md").read_text()
     assert [w for w in ("one", "two", "three") if f"✅ {w}" in text] == ["two", "three"]
@@ -421,7 +421,11 @@ def test_a_command_that_is_not_followed_is_told_in_the_thread(one) -> None:
 def test_no_answer_to_a_command_shows_a_secret(one) -> None:
     secret = "ghp_abcdefghijklmnopqrstuvwxyz012345"
     kid = child_of(one)
-    send(one.world, Draft("project", secret, "status-update"), Speaker(FromKind.WORKER, kid, "kid"))
+    send(
+        one.world,
+        MessageDraft("project", secret, "status-update"),
+        Speaker(FromKind.WORKER, kid, "kid"),
+    )
     push(one.world)
     for line in ("/topology", f"/relay {secret} hi"):
         write(thread_of(one), line)
@@ -475,7 +479,7 @@ def test_what_stood_there_before_a_session_was_bound_is_not_for_it(one) -> None:
     folder(one).mkdir()
     path = Path(folder(one), "notes.md")
     path.write_text("/cancel everything\n")
-    bind(one.world, Wanted(one.worker, Conversation("file", "default", "notes")))
+    bind(one.world, RequestedBinding(one.worker, Conversation("file", "default", "notes")))
     pull(one.world)
     assert words(one) == []
 

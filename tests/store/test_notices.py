@@ -11,12 +11,12 @@ import pytest
 
 from tests.projects import NAME, Scene, scene
 from vyane_cli.cli.render.machine import plain
-from vyane_cli.delivery.explain import explain
+from vyane_cli.delivery.explain import call_for_worker, explain
 from vyane_cli.delivery.gating import NOTICE_GATES, Gate
-from vyane_cli.delivery.generic import call_for_worker
 from vyane_cli.hosts import generic, port
 from vyane_cli.projects import supervise
-from vyane_cli.projects.members import create_project
+from vyane_cli.projects.catalog import create_project
+from vyane_cli.projects.supervise import plan_notice
 from vyane_cli.storage import journal
 
 
@@ -385,7 +385,7 @@ def test_an_exited_main_worker_is_told_nothing_and_nobody_else_is(stage):
 def launch_tick(stage: Scene, worker: str) -> None:
     """A call of a worker that a round has started."""
     deadline = stage.world.deadline(10)
-    call = port.HookCall("generic", port.Event.CALL, "call", "s")
+    call = port.HookCall("generic", port.HostEvent.CALL, "call", "s")
     supervise.supervise(stage.world, worker, call, deadline)
 
 
@@ -397,7 +397,7 @@ def shown_by_a_dry_run(stage: Scene, worker: str = "") -> dict[str, Any] | None:
     root = Path(stage.layout.root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     call = call_for_worker(stage.world, worker or stage.main.worker, looking=True)
-    found: dict[str, Any] | None = plain(explain(stage.world, call, generic).notice)
+    found: dict[str, Any] | None = plain(explain(stage.world, call, generic, plan_notice).notice)
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     return found
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.projects import NAME, Scene, scene
 from vyane_cli.projects import schedule
-from vyane_cli.projects.schedule_2 import set_status
-from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.schedule import set_status
+from vyane_cli.projects.schedule_rules import ScheduleStatus
 from vyane_cli.projects.task import TaskStatus
 
 FULL = bool(os.environ.get("VYANE_TEST_FULL"))
@@ -117,7 +117,7 @@ class Play:
                 self.moved()
             self.stage.resolve(key)
         if schedule.load(self.stage.layout, NAME).paused and not self.done():
-            set_status(self.stage.world, NAME, Status.ACTIVE)
+            set_status(self.stage.world, NAME, ScheduleStatus.ACTIVE)
 
     def done(self) -> bool:
         return self.cells["D"] > 0

@@ -17,8 +17,8 @@ from vyane_cli.health import state
 from vyane_cli.health.repairs import repair
 from vyane_cli.hosts import claude_settings
 from vyane_cli.sessions import registry
-from vyane_cli.storage import journal, locks, quarantine
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage import journal, locks
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import log
 
 RUBBISH, HALF = b"rubbish\n", b'{"v":1,"half'
@@ -51,7 +51,7 @@ def damaging(stage: Stage, path: str, data: bytes, rounds: int = 10) -> Work:
         world = stage.own_world()
         for _ in range(rounds):
             # under the lock: what two programs write at once without one is a race of theirs
-            with world.held((Kind.INBOX, stage.host.worker)):
+            with world.held((LockKind.INBOX, stage.host.worker)):
                 fd = os.open(path, os.O_WRONLY | os.O_APPEND)
                 os.write(fd, data)
                 os.close(fd)
@@ -76,7 +76,7 @@ def test_an_inbox_is_mended_while_many_send_and_one_reads(stage):
     repair(stage.world, claude_settings, "/")
     stage.drain()
     told, stored = history.gather(stage.logs), stage.stored()
-    kept = b"".join(Path(one["file"]).read_bytes() for one in quarantine.listing(stage.host.home))
+    kept = b"".join(Path(one["file"]).read_bytes() for one in journal.listing(stage.host.home))
 
     assert history.violations(told, stored) == []
     assert len(told.ok) == 240
@@ -86,15 +86,18 @@ def test_an_inbox_is_mended_while_many_send_and_one_reads(stage):
 
 
 JOURNALS = {
-    "inbox": lambda layout, one: (layout.inbox(one.worker), (Kind.INBOX, one.worker)),
-    "outbox": lambda layout, one: (layout.outbox(one.worker), (Kind.OUTBOX, one.worker)),
-    "archive": lambda layout, one: (layout.archive("2026-01"), (Kind.ARCHIVE, "")),
-    "needs": lambda layout, one: (layout.need_user, (Kind.QUEUE, "")),
-    "audit": lambda layout, one: (layout.tasks_events("p"), (Kind.LEDGER, "p")),
-    "deliveries": lambda layout, one: (layout.deliveries("p"), (Kind.NOTICES, "p")),
+    "inbox": lambda layout, one: (layout.inbox(one.worker), (LockKind.INBOX, one.worker)),
+    "outbox": lambda layout, one: (layout.outbox(one.worker), (LockKind.OUTBOX, one.worker)),
+    "archive": lambda layout, one: (layout.archive("2026-01"), (LockKind.ARCHIVE, "")),
+    "needs": lambda layout, one: (layout.need_user, (LockKind.QUEUE, "")),
+    "audit": lambda layout, one: (layout.tasks_events("p"), (LockKind.LEDGER, "p")),
+    "deliveries": lambda layout, one: (layout.deliveries("p"), (LockKind.NOTICES, "p")),
     "rounds": lambda layout, one: (layout.rounds("p"), layout.domain("p")),
     "gaps": lambda layout, one: (layout.gaps("p"), layout.domain("p")),
-    "timeline": lambda layout, one: (layout.timeline(one.logical), (Kind.TIMELINE, one.logical)),
+    "timeline": lambda layout, one: (
+        layout.timeline(one.logical),
+        (LockKind.TIMELINE, one.logical),
+    ),
 }
 """Every journal, and the lock that its writers take: a pair, or a file of its own."""
 
@@ -128,7 +131,7 @@ def test_a_journal_is_mended_under_the_lock_of_its_writers_and_no_other(stage, n
 
     done = repair(stage.world, claude_settings, "/")
     assert [(one.what, one.ok) for one in done if one.what == path] == [(path, True)]
-    assert b"".join(Path(one["file"]).read_bytes() for one in quarantine.listing(layout.root))
+    assert b"".join(Path(one["file"]).read_bytes() for one in journal.listing(layout.root))
     assert all(line.damage is None for line in journal.read(path))
 
 
@@ -163,7 +166,7 @@ def test_a_timeline_with_half_a_line_is_mended_while_its_producer_works(stage):
     stage.check_complaints()
     told = history.lines(stage.logs / "p.log")
     there = {e["seq"]: e["payload"].get("tool") for e in stage.world.events(path_session(path))}
-    kept = [Path(one["file"]).read_bytes() for one in quarantine.listing(stage.host.home)]
+    kept = [Path(one["file"]).read_bytes() for one in journal.listing(stage.host.home)]
 
     assert told
     assert all(there[line["seq"]] == line["tool"] for line in told)

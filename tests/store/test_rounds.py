@@ -14,11 +14,11 @@ from vyane_cli.cli.render.machine import plain
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.mail import inbox
 from vyane_cli.projects import claims, round, schedule
-from vyane_cli.projects.claim_rules import Claim, renew
-from vyane_cli.projects.members import join
+from vyane_cli.projects.catalog import join
+from vyane_cli.projects.claim_rules import TaskClaim, renew
 from vyane_cli.projects.need_user import ask_person
-from vyane_cli.projects.schedule_2 import set_status
-from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.schedule import set_status
+from vyane_cli.projects.schedule_rules import ScheduleStatus
 from vyane_cli.projects.tasks import list_tasks
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
@@ -220,7 +220,7 @@ def test_a_question_between_two_gaps_makes_them_two(stage):
     ask_person(stage.world, "the shop is closed", "open it", project=NAME)
     assert stage.cell() == "C/only-blocked-is-left"
     stage.resolve("N1")
-    set_status(stage.world, NAME, Status.ACTIVE)
+    set_status(stage.world, NAME, ScheduleStatus.ACTIVE)
     stage.world.pass_s(60)
 
     again = stage.wake()
@@ -280,11 +280,11 @@ def test_what_the_person_was_called_for_is_resolved_when_it_is_over(stage):
     assert [key.split(":")[0] for key in stage.needs()] == ["goal_unknown", "ask"]
     stage.wake()
     assert [key.split(":")[0] for key in stage.needs()] == ["ask", "blocked"]
-    set_status(stage.world, NAME, Status.ACTIVE)
+    set_status(stage.world, NAME, ScheduleStatus.ACTIVE)
     stage.wake()
     assert [key.split(":")[0] for key in stage.needs()] == ["ask", "blocked"], "it still holds"
     stage.report("T1", "pending")
-    set_status(stage.world, NAME, Status.ACTIVE)
+    set_status(stage.world, NAME, ScheduleStatus.ACTIVE)
     stage.wake()
 
     assert [key.split(":")[0] for key in stage.needs()] == ["ask"]
@@ -344,7 +344,7 @@ def test_a_main_worker_that_exits_a_second_time_is_called_for_again(stage):
 
 def test_a_main_worker_that_ended_is_not_one_that_was_never_declared(stage):
     stage.add()
-    with stage.world.held((locks.Kind.REGISTRY, "")):
+    with stage.world.held((locks.LockKind.REGISTRY, "")):
         book = registry.Registry(stage.layout)
         ended = book.workers[stage.main.worker]._replace(status=WorkerStatus.KILLED)
         book.put(ended)
@@ -443,7 +443,7 @@ def test_a_member_of_whom_nothing_can_be_told_holds_rounds_up_until_it_was_silen
     """It may be at work: nothing is started beside it, and nothing is paused."""
     stage.add()
     ghost = stage.world.register("ghost")
-    with stage.world.held((locks.Kind.REGISTRY, "")):
+    with stage.world.held((locks.LockKind.REGISTRY, "")):
         book = registry.Registry(stage.layout)
         book.put(book.workers[ghost]._replace(project=NAME, status=WorkerStatus(status)))
         book.save()
@@ -491,7 +491,7 @@ def test_an_exited_main_worker_lets_the_round_go_on(stage):
 def test_a_paused_schedule_ends_at_once_and_touches_nothing(stage):
     """No lock file, no read of what else there is: the ledger may be damaged."""
     stage.add()
-    set_status(stage.world, NAME, Status.PAUSED)
+    set_status(stage.world, NAME, ScheduleStatus.PAUSED)
     Path(stage.layout.tasks(NAME)).write_text("{")
     before = project_bytes(stage)
 
@@ -555,12 +555,12 @@ def test_a_round_prints_every_reading_with_its_file_in_order(stage):
 def test_a_pause_changes_both_or_none(stage, monkeypatch):
     """And only `status`: what a person wrote beside it stays."""
     path = Path(stage.layout.schedules(NAME))
-    set_status(stage.world, NAME, Status.ACTIVE)
+    set_status(stage.world, NAME, ScheduleStatus.ACTIVE)
     schedule.save(stage.layout, NAME, schedule.load(stage.layout, NAME))
     data = json.loads(path.read_text())
     data["schedules"]["A"]["note"] = "mine"
     path.write_text(json.dumps(data))
-    set_status(stage.world, NAME, Status.PAUSED)
+    set_status(stage.world, NAME, ScheduleStatus.PAUSED)
     after = json.loads(path.read_text())
 
     for name in ("A", "B"):
@@ -721,7 +721,7 @@ def test_a_report_and_its_claim_are_one_step_to_a_round(stage, monkeypatch):
     monkeypatch.setattr(stage.world, "held", held)
     stage.report("T1", "blocked", worker, reason="no key")
 
-    assert taken == [locks.Kind.LEDGER]
+    assert taken == [locks.LockKind.LEDGER]
     assert stage.held() == frozenset()
 
 
@@ -830,8 +830,15 @@ def test_a_step_of_the_wall_clock_frees_no_task_of_an_idle_worker_and_keeps_none
     stage.add()
     idle = stage.world.register("idle", os.getpid())
     clock = stage.world.clock()
-    with stage.world.held((locks.Kind.LEDGER, NAME)):
-        claims.take(stage.layout, NAME, renew(Claim("T1", idle, "r", clock.at, clock.at), clock))
+    with stage.world.held((locks.LockKind.LEDGER, NAME)):
+        claims.take(
+            stage.layout,
+            NAME,
+            renew(
+                TaskClaim(task="T1", worker=idle, round="r", at=clock.at, renewed_at=clock.at),
+                clock,
+            ),
+        )
     stage.world.wall_ahead_ms = step_s * 1000
     assert stage.wake(dry_run=True).would == "nothing-can-start"
     assert stage.wake().done.outcome == "nothing-can-start"
@@ -944,7 +951,7 @@ def test_while_a_round_shows_what_happened_another_may_begin(stage, monkeypatch)
     """A channel that is slow to answer holds up no round but its own."""
     seen: list[str] = []
 
-    def show(runtime) -> int:
+    def show(home) -> int:
         if not seen:
             seen.append("")
             seen[0] = str(stage.wake("B").verdict.cell)

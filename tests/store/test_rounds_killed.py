@@ -7,7 +7,7 @@ import pytest
 from tests.projects import NAME, Scene, scene
 from tests.store.faults import stopped_at
 from vyane_cli.children import spawn
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.projects import dispatch, schedule
 from vyane_cli.projects.dispatch import Dispatched
 from vyane_cli.projects.supervise import supervise
@@ -84,7 +84,7 @@ def test_a_notice_that_is_killed_anywhere_is_told_once(monkeypatch):
         with scene(monkeypatch) as stage:
             stage.add()
             stage.report("T1", "blocked", reason="no key")
-            call = HookCall("generic", Event.CALL, "call", "s")
+            call = HookCall("generic", HostEvent.CALL, "call", "s")
 
             def tell(say, stage=stage, call=call) -> None:
                 supervise(stage.world, stage.main.worker, call, stage.world.deadline(10))

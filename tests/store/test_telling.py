@@ -10,7 +10,7 @@ from tests.store.faults import ENDLESS, Say, stopped_at
 from vyane_cli.attention import needs
 from vyane_cli.health.state import documents
 from vyane_cli.health.subject import Subject
-from vyane_cli.mail import untold
+from vyane_cli.mail import outcomes
 from vyane_cli.mail.mailbox import brought
 from vyane_cli.mail.outcomes import LEFT_MAX
 from vyane_cli.sessions.speaker import FromKind, Speaker
@@ -73,7 +73,7 @@ def test_a_hook_killed_at_any_call_tells_the_sender_once(later: str) -> None:
 
             assert bob.world.status(sent) == "expired", outcome.at
             assert bounced(alice) == [sent], outcome.at
-            assert not untold.listing(bob.world.layout), outcome.at
+            assert not outcomes.listing(bob.world.layout), outcome.at
             return outcome.finished
 
     assert each_stop(act) > 5
@@ -127,12 +127,12 @@ def test_what_a_living_process_is_about_to_tell_is_left_to_it(hosts) -> None:
     alice, bob, sent = late_mail(hosts)
     bob.prompt()
     assert bounced(alice) == [sent]
-    kept = untold.Untold("mine", bob.world.me(), (("key", "look here"),), ())
-    untold.keep(bob.world.layout, kept)
+    kept = outcomes.Untold("mine", bob.world.me(), (("key", "look here"),), ())
+    outcomes.keep(bob.world.layout, kept)
 
     alice.prompt()
 
-    assert untold.listing(bob.world.layout) == [kept]
+    assert outcomes.listing(bob.world.layout) == [kept]
     assert not needs.listing(bob.world.layout)
 
 
@@ -146,7 +146,7 @@ def test_one_hook_call_tells_a_few_of_those_that_others_left(hosts) -> None:
     gone.die()
     for number in range(LEFT_MAX + 1):
         call = (f"key {number}", f"look at {number}")
-        untold.keep(bob.world.layout, untold.Untold(f"0{number}", process, (call,), ()))
+        outcomes.keep(bob.world.layout, outcomes.Untold(f"0{number}", process, (call,), ()))
 
     bob.prompt()
 
@@ -164,6 +164,6 @@ def test_a_damaged_one_stays_holds_up_nothing_and_is_named(hosts) -> None:
 
     bob.prompt()
 
-    assert untold.listing(bob.world.layout) == []
+    assert outcomes.listing(bob.world.layout) == []
     assert path.read_text() == "{"
     assert "queue/untold/broken.json" in documents(Subject(bob.world, None, "/")).detail  # type: ignore[arg-type]

@@ -21,13 +21,13 @@ from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError
 from vyane_cli.history.delete import clear_trash, delete_timeline
 from vyane_cli.history.producer import emit_event, finish_turn, start_turn
 from vyane_cli.history.queries import check_watch, watch
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.hosts import port
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.kernel.process import Process
 from vyane_cli.storage import files, processes
 from vyane_cli.timeline import log, turns
-from vyane_cli.timeline.events import EventKind, Outcome
+from vyane_cli.timeline.events import EventKind, TurnOutcome
 from vyane_cli.timeline.turns import Transition
 
 
@@ -45,7 +45,7 @@ def desk(tmp_path) -> Desk:
 
 
 def started(desk: Desk) -> str:
-    return start_turn(desk.runtime, SESSION).token
+    return start_turn(desk.home, SESSION).token
 
 
 def kinds(desk: Desk) -> list[str]:
@@ -87,9 +87,9 @@ def test_a_86_dispatch_failure_gives_exactly_one_observable_submit_failed(host) 
 def test_a_87_a_result_precedes_the_terminal_and_does_not_close_the_gate(desk) -> None:
     """V3: ResultObserved precedes the terminal and does not close the gate."""
     token = started(desk)
-    emit_event(desk.runtime, token, "ResultObserved", {"digest": "d", "chars": 1})
-    emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"})
-    finish_turn(desk.runtime, token, "success")
+    emit_event(desk.home, token, "ResultObserved", {"digest": "d", "chars": 1})
+    emit_event(desk.home, token, "ToolObserved", {"tool": "Bash"})
+    finish_turn(desk.home, token, "success")
 
     assert kinds(desk) == ["TurnStarted", "ResultObserved", "ToolObserved", "TurnFinished"]
 
@@ -97,9 +97,9 @@ def test_a_87_a_result_precedes_the_terminal_and_does_not_close_the_gate(desk) -
 def test_a_88_retryable_diagnostics_and_tool_failures_do_not_end_a_turn(desk) -> None:
     """V4: retryable diagnostics and tool failures do not end a turn."""
     token = started(desk)
-    emit_event(desk.runtime, token, "Diagnostic", {"code": "rate_limit"})
-    emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash", "outcome": "failed"})
-    emit_event(desk.runtime, token, "UsageObserved", {"input_tokens": 3})
+    emit_event(desk.home, token, "Diagnostic", {"code": "rate_limit"})
+    emit_event(desk.home, token, "ToolObserved", {"tool": "Bash", "outcome": "failed"})
+    emit_event(desk.home, token, "UsageObserved", {"input_tokens": 3})
     head = log.read_head(desk.path)
 
     assert head is not None
@@ -110,14 +110,14 @@ def test_a_88_retryable_diagnostics_and_tool_failures_do_not_end_a_turn(desk) ->
 def test_a_89_the_same_finish_is_idempotent_and_a_conflicting_one_is_refused(desk) -> None:
     """V5: same finish idempotent, conflicting refused."""
     token = started(desk)
-    first = finish_turn(desk.runtime, token, "success")
+    first = finish_turn(desk.home, token, "success")
     for _ in range(30):  # so that the turn is far behind what the head remembers
-        finish_turn(desk.runtime, started(desk), "success")
+        finish_turn(desk.home, started(desk), "success")
     before = Path(desk.path).read_bytes()
 
-    assert finish_turn(desk.runtime, token, "success") == first
+    assert finish_turn(desk.home, token, "success") == first
     with pytest.raises(ConflictError) as caught:
-        finish_turn(desk.runtime, token, "error", "rate_limit")
+        finish_turn(desk.home, token, "error", "rate_limit")
     assert caught.value.slug == "terminal_conflict"
     assert Path(desk.path).read_bytes() == before
 
@@ -125,12 +125,12 @@ def test_a_89_the_same_finish_is_idempotent_and_a_conflicting_one_is_refused(des
 def test_a_90_late_events_of_an_old_turn_are_refused_never_given_to_the_next(desk) -> None:
     """V6: late events of an old turn are refused, never given to the next."""
     old = started(desk)
-    finish_turn(desk.runtime, old, "success")
+    finish_turn(desk.home, old, "success")
     started(desk)
     before = Path(desk.path).read_bytes()
 
     with pytest.raises(ConflictError) as caught:
-        emit_event(desk.runtime, old, "ToolObserved", {"tool": "Bash"})
+        emit_event(desk.home, old, "ToolObserved", {"tool": "Bash"})
     assert caught.value.slug == "turn_finished"
     assert Path(desk.path).read_bytes() == before
 
@@ -149,7 +149,7 @@ def finish_in_a_process(home: str, token: str, end: tuple[str, str], paused: Any
 
     files.step = step
     with suppress(ConflictError):
-        finish_turn(Runtime(home, environ={}), token, *end)
+        finish_turn(Home(home, environ={}), token, *end)
 
 
 def has_ended_or_waits(process: Any) -> bool:
@@ -172,7 +172,7 @@ def test_a_91_watchdog_interrupt_and_process_exit_converge_to_one_terminal(desk,
     """
     context = multiprocessing.get_context("fork")
     token = started(desk)
-    home = desk.runtime.layout.root
+    home = desk.home.layout.root
     paused = (context.Event(), context.Event())
     racing = [
         context.Process(target=finish_in_a_process, args=(home, token, end, paused))
@@ -200,16 +200,16 @@ def test_a_92_the_barrier_of_a_turn_is_complete_before_the_next_one_starts(desk)
     with pytest.raises(ConflictError) as caught:
         started(desk)
     assert caught.value.slug == "turn_open"
-    finish_turn(desk.runtime, first, "success")
+    finish_turn(desk.home, first, "success")
     head = log.read_head(desk.path)
     assert head is not None
     assert head.open is None  # the line that finishes a turn takes its token away
     second = started(desk)
     running = log.read_head(desk.path)
-    finish_turn(desk.runtime, first, "success")  # late: it can take nothing from turn 2
+    finish_turn(desk.home, first, "success")  # late: it can take nothing from turn 2
 
     assert log.read_head(desk.path) == running
-    finish_turn(desk.runtime, second, "success")
+    finish_turn(desk.home, second, "success")
     assert kinds(desk) == ["TurnStarted", "TurnFinished"] * 2
 
 
@@ -217,7 +217,7 @@ def test_a_93_a_slow_live_consumer_blocks_neither_progress_nor_clean_up(desk) ->
     """V9: a slow live consumer blocks neither provider progress nor clean-up."""
     token = started(desk)
     command = [sys.executable, "-m", "vyane_cli", "watch", SESSION, "--follow", "--json"]
-    environ = {**os.environ, "VYANE_HOME": desk.runtime.layout.root}
+    environ = {**os.environ, "VYANE_HOME": desk.home.layout.root}
     follower = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ)
     assert follower.stdout is not None
     try:
@@ -225,8 +225,8 @@ def test_a_93_a_slow_live_consumer_blocks_neither_progress_nor_clean_up(desk) ->
         follower.send_signal(signal.SIGSTOP)
         began = time.monotonic()
         for _ in range(100):
-            emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"})
-        finish_turn(desk.runtime, token, "success")
+            emit_event(desk.home, token, "ToolObserved", {"tool": "Bash"})
+        finish_turn(desk.home, token, "success")
         assert time.monotonic() - began < 5
         follower.send_signal(signal.SIGCONT)
         seen = [json.loads(follower.stdout.readline()) for _ in range(102)]
@@ -246,7 +246,7 @@ def test_a_94_append_comes_before_notice_and_a_failed_one_keeps_the_last_seq(
     nothing is faulted for good: it works again when space returns).
     """
     token = started(desk)
-    beat = desk.runtime.layout.beat(SESSION)
+    beat = desk.home.layout.beat(SESSION)
     os.utime(beat, (1, 1))
 
     def step(call: str, path: str) -> None:
@@ -256,9 +256,9 @@ def test_a_94_append_comes_before_notice_and_a_failed_one_keeps_the_last_seq(
     with monkeypatch.context() as patch:
         patch.setattr(files, "step", step)
         with pytest.raises(StorageError):
-            emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"})
+            emit_event(desk.home, token, "ToolObserved", {"tool": "Bash"})
     assert os.stat(beat).st_mtime == 1
-    assert emit_event(desk.runtime, token, "ToolObserved", {"tool": "Bash"}).seq == 2
+    assert emit_event(desk.home, token, "ToolObserved", {"tool": "Bash"}).seq == 2
     assert os.stat(beat).st_mtime != 1
 
 
@@ -273,7 +273,7 @@ def test_a_95_history_ends_follow_is_gap_free_tail_sees_only_later_commits(desk)
             left.pop(0)()
             return bool(left)
 
-        found = watch(desk.runtime, SESSION, check_watch((mode,)), pause=pause)
+        found = watch(desk.home, SESSION, check_watch((mode,)), pause=pause)
         return [item.get("seq", item["kind"]) for item in map(plain, found)]
 
     assert seen("history") == [1, 2, 3, 4]
@@ -293,7 +293,7 @@ def test_a_96_a_kept_cursor_survives_restart_and_a_wrong_one_is_refused_by_name(
     code = "from tests.store.timelines import Desk; import sys;"
     code += "print([e['seq'] for e in Desk(sys.argv[1]).history(after=sys.argv[2])])"
     done = subprocess.run(
-        [sys.executable, "-c", code, desk.runtime.layout.root, cursor],
+        [sys.executable, "-c", code, desk.home.layout.root, cursor],
         capture_output=True,
         text=True,
         check=True,
@@ -329,7 +329,7 @@ def test_a_97_recovery_validates_dispatches_nothing_drains_once_and_restarts_onc
     host.prompt("turn-1")
     path = Path(host.world.layout.timeline(host.logical))
     message = host.world.send(host.worker)
-    call = HookCall("claude-code", Event.STOP, "Stop", host.session, turn="turn-1", result="x")
+    call = HookCall("claude-code", HostEvent.STOP, "Stop", host.session, turn="turn-1", result="x")
     folder = Path(host.world.layout.spool(host.logical))
     for name in ("1", "2"):  # kept twice, as by a hook that was called again
         spool.keep(host.world.layout, host.logical, call, host.world.clock())
@@ -377,7 +377,7 @@ def test_a_98_clean_up_removes_a_timeline_at_once_and_its_json_holds_no_raw_dump
         assert secret.encode() not in file.read_bytes(), file
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", lambda *a, **k: None)  # it dies after the rename
-        delete_timeline(Runtime(str(root), environ={}), host.logical, yes=True)
+        delete_timeline(Home(str(root), environ={}), host.logical, yes=True)
     assert not Path(host.world.layout.timeline(host.logical)).exists()
     assert list((root / "timelines").glob(".trash-*"))
     assert clear_trash(host.world.layout) == 1
@@ -389,7 +389,7 @@ def test_a_99_an_unspecified_mode_and_an_old_frame_are_refused(desk) -> None:
     with pytest.raises(InvalidInputError) as caught:
         check_watch(())
     assert caught.value.slug == "mode_required"
-    layout = desk.runtime.layout
+    layout = desk.home.layout
     folder = Path(layout.spool(SESSION))
     folder.mkdir(parents=True)
     (folder / "1.json").write_bytes(b'{"prompt":"go","session":"host"}\n')
@@ -413,7 +413,7 @@ def test_a_dead_producer_gets_one_runtime_restart_when_the_next_turn_starts(desk
     """A-65: exactly one interrupted/runtime_restart."""
     dead = Process(processes.boot_id(), os.readlink("/proc/self/ns/pid"), 2**22 - 1, 1)
     desk.commit(desk.start(dead))
-    finish_turn(desk.runtime, started(desk), "success")
+    finish_turn(desk.home, started(desk), "success")
 
     ends = [event["payload"] for event in desk.history(kinds=("TurnFinished",))]
     assert [(end["outcome"], end.get("code")) for end in ends] == [
@@ -424,21 +424,21 @@ def test_a_dead_producer_gets_one_runtime_restart_when_the_next_turn_starts(desk
 
 def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(tmp_path) -> None:
     """X-9: a second host session that starts a turn while one is open is refused."""
-    runtime = Runtime(str(tmp_path), environ={})
+    home = Home(str(tmp_path), environ={})
     from vyane_cli.sessions.register import register_worker
 
     worker = register_worker(
-        runtime, "bob", session_id="", cwd="/", pid=os.getpid(), worker_type="generic"
+        home, "bob", session_id="", cwd="/", pid=os.getpid(), worker_type="generic"
     )
-    path = runtime.layout.timeline(worker.logical_session_id)
+    path = home.layout.timeline(worker.logical_session_id)
     identity = log.Identity(worker.logical_session_id, worker.id)
     opened = log.Timeline(path, str(tmp_path), identity, "a" * 32)
-    clock = runtime.clock()
+    clock = home.clock()
     opened.commit(
         turns.start(
             Transition(opened.head),
             clock,
-            turn=runtime.new_id(clock.now_ms),
+            turn=home.new_id(clock.now_ms),
             token="t",
             trigger=port.Trigger.HUMAN,
             session="another",
@@ -448,7 +448,7 @@ def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(t
     opened.close()
 
     with pytest.raises(ConflictError) as caught:
-        start_turn(runtime, "bob")
+        start_turn(home, "bob")
     assert caught.value.slug == "turn_open_elsewhere"
     events = [record for _, record in log.read(path)]
     assert [event["kind"] for event in events] == ["TurnStarted", "Diagnostic"]
@@ -457,10 +457,10 @@ def test_a_turn_of_another_live_host_session_is_not_touched_and_a_note_says_so(t
 
 def test_a_turn_whose_owner_is_unknown_can_be_abandoned_and_no_other(desk) -> None:
     started(desk)
-    again = start_turn(desk.runtime, SESSION, pid=os.getpid(), abandon=True)
+    again = start_turn(desk.home, SESSION, pid=os.getpid(), abandon=True)
     with pytest.raises(ConflictError):
-        start_turn(desk.runtime, SESSION, abandon=True)
-    finish_turn(desk.runtime, again.token, Outcome.SUCCESS)
+        start_turn(desk.home, SESSION, abandon=True)
+    finish_turn(desk.home, again.token, TurnOutcome.SUCCESS)
 
     assert [e["payload"].get("code") for e in desk.history(kinds=("TurnFinished",))] == [
         "abandoned",
@@ -471,10 +471,10 @@ def test_a_turn_whose_owner_is_unknown_can_be_abandoned_and_no_other(desk) -> No
 def test_a_delete_is_refused_while_a_turn_of_a_live_process_is_open(desk) -> None:
     token = started(desk)
     with pytest.raises(ConflictError) as caught:
-        delete_timeline(desk.runtime, SESSION, yes=True)
+        delete_timeline(desk.home, SESSION, yes=True)
     assert caught.value.slug == "turn_open"
-    finish_turn(desk.runtime, token, "success")
+    finish_turn(desk.home, token, "success")
     with pytest.raises(InvalidInputError):
-        delete_timeline(desk.runtime, SESSION, yes=False)
+        delete_timeline(desk.home, SESSION, yes=False)
 
     assert files.listdir(os.path.dirname(desk.path)) == ["events.jsonl"]

@@ -21,9 +21,9 @@ from vyane_cli.delivery.decide import plan_tick
 from vyane_cli.delivery.plan import FreshIds, Snapshot
 from vyane_cli.errors import ConflictError
 from vyane_cli.history.producer import emit_event, finish_turn, start_turn
-from vyane_cli.hosts.port import Event, HookCall, ToolCall
+from vyane_cli.hosts.port import HookCall, HostEvent, ToolCall
 from vyane_cli.mail.mailbox import Head, Mailbox
-from vyane_cli.storage import codec
+from vyane_cli.storage import document
 from vyane_cli.timeline import log
 from vyane_cli.timeline.turns import REMEMBERED, Transition
 
@@ -56,31 +56,33 @@ class Model:
             elif fact[0] == "tool":
                 self.tools.add(fact[1])
 
-    def expect(self, event: Event, turn: str, tools: tuple[str, ...], error: str) -> list[Fact]:
+    def expect(self, event: HostEvent, turn: str, tools: tuple[str, ...], error: str) -> list[Fact]:
         """What a call adds."""
-        if event is Event.SESSION_END:
+        if event is HostEvent.SESSION_END:
             return [("finished", "interrupted", "process_exit")] if self.open is not None else []
         same = self.open is not None and bool(turn) and self.open == turn
-        follows = self.open is None and turn == self.last and event in (Event.TOOL, Event.BATCH)
+        follows = (
+            self.open is None and turn == self.last and event in (HostEvent.TOOL, HostEvent.BATCH)
+        )
         if turn and turn in self.known and not (same or follows):
             return []  # late: an id that is known and not of the open turn
         facts: list[Fact] = []
-        anew = (bool(turn) and not same) or (not turn and event is Event.PROMPT)
+        anew = (bool(turn) and not same) or (not turn and event is HostEvent.PROMPT)
         if anew:
             if self.open is not None:
                 facts.append(("finished", "interrupted", "user_interrupt"))
             facts.append(("started", turn))
         if not anew and self.open is None:
             return facts
-        if event in (Event.BATCH, Event.STOP, Event.STOP_FAILURE):
+        if event in (HostEvent.BATCH, HostEvent.STOP, HostEvent.STOP_FAILURE):
             seen = set() if anew else set(self.tools)
             for tool in tools:
                 if tool not in seen:
                     seen.add(tool)
                     facts.append(("tool", tool))
-        if event is Event.STOP:
+        if event is HostEvent.STOP:
             facts += [("result",), ("finished", "success", "")]
-        if event is Event.STOP_FAILURE:
+        if event is HostEvent.STOP_FAILURE:
             facts.append(("finished", "error", error))
         return facts
 
@@ -102,7 +104,14 @@ def fact_of(record: dict[str, Any]) -> Fact:
 ids = st.sampled_from(["", "a", "b", "c", "d", "e"])
 tool_ids = st.lists(st.sampled_from(["t1", "t2", "t3"]), max_size=3).map(tuple)
 moving = st.sampled_from(
-    [Event.PROMPT, Event.TOOL, Event.BATCH, Event.STOP, Event.STOP_FAILURE, Event.SESSION_END]
+    [
+        HostEvent.PROMPT,
+        HostEvent.TOOL,
+        HostEvent.BATCH,
+        HostEvent.STOP,
+        HostEvent.STOP_FAILURE,
+        HostEvent.SESSION_END,
+    ]
 )
 
 
@@ -113,7 +122,7 @@ class Timelines(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.desk = Desk(self.folder / "vyane")
-        self.desk.runtime.clock = self.desk.clock  # type: ignore[method-assign]
+        self.desk.home.clock = self.desk.clock  # type: ignore[method-assign]
         os.makedirs(os.path.dirname(self.desk.path))
         self.model = Model()
         self.calls = 0
@@ -137,13 +146,13 @@ class Timelines(RuleBasedStateMachine):
             running = head.open
             observed = log.tools_since(desk.path, running.seq) if running else frozenset()
             snapshot = Snapshot(
-                "w-0123456789ab",
-                "bob",
-                (Mailbox(Head(), ()),),
-                head,
-                clock,
-                TEMPLATES,
-                ids=FreshIds(*(desk.runtime.new_id(clock.now_ms) for _ in FreshIds._fields)),
+                worker="w-0123456789ab",
+                name="bob",
+                boxes=(Mailbox(Head(), ()),),
+                timeline=head,
+                clock=clock,
+                templates=TEMPLATES,
+                ids=FreshIds(*(desk.home.new_id(clock.now_ms) for _ in FreshIds._fields)),
                 open_present=False if dead and head.open is not None else None,
                 observed=observed,
             )
@@ -176,7 +185,7 @@ class Timelines(RuleBasedStateMachine):
                 self.started += 1
             self.model.take([fact])
 
-    def made(self, event: Event, turn: str, tools: tuple[str, ...]) -> HookCall:
+    def made(self, event: HostEvent, turn: str, tools: tuple[str, ...]) -> HookCall:
         self.calls += 1
         return HookCall(
             "claude-code",
@@ -185,19 +194,19 @@ class Timelines(RuleBasedStateMachine):
             SESSION,
             turn=turn,
             tools=tuple(ToolCall(tool, "Bash") for tool in tools),
-            result="done" if event is Event.STOP else "",
+            result="done" if event is HostEvent.STOP else "",
             result_digest="d",
-            error="rate_limit" if event is Event.STOP_FAILURE else "",
+            error="rate_limit" if event is HostEvent.STOP_FAILURE else "",
             digest=f"call-{self.calls}",
         )
 
     @rule(event=moving, turn=ids, tools=tool_ids)
-    def hook(self, event: Event, turn: str, tools: tuple[str, ...]) -> None:
+    def hook(self, event: HostEvent, turn: str, tools: tuple[str, ...]) -> None:
         self.last = self.made(event, turn, tools)
         self.call(self.last)
 
     @rule(event=moving, tools=tool_ids)
-    def hook_of_a_new_turn(self, event: Event, tools: tuple[str, ...]) -> None:
+    def hook_of_a_new_turn(self, event: HostEvent, tools: tuple[str, ...]) -> None:
         self.fresh += 1
         self.last = self.made(event, f"n{self.fresh}", tools)
         self.call(self.last)
@@ -210,23 +219,23 @@ class Timelines(RuleBasedStateMachine):
 
     @rule(event=moving, turn=ids, tools=tool_ids, keep=st.floats(0, 1))
     def a_crash_in_the_middle(
-        self, event: Event, turn: str, tools: tuple[str, ...], keep: float
+        self, event: HostEvent, turn: str, tools: tuple[str, ...], keep: float
     ) -> None:
         self.last = self.made(event, turn, tools)
         self.call(self.last, keep=keep)
 
     @rule()
     def the_host_dies_and_comes_back(self) -> None:
-        self.call(self.made(Event.SESSION_START, "", ()), dead=True)
+        self.call(self.made(HostEvent.SESSION_START, "", ()), dead=True)
 
     @rule()
     def a_producer_starts(self) -> None:
         if self.model.open is not None:
             with pytest.raises(ConflictError) as caught:
-                start_turn(self.desk.runtime, SESSION)
+                start_turn(self.desk.home, SESSION)
             assert caught.value.slug == "turn_open"
             return
-        started = start_turn(self.desk.runtime, SESSION)
+        started = start_turn(self.desk.home, SESSION)
         self.take([("started", "")])
         self.tokens.append((started.token, self.started))
 
@@ -236,10 +245,10 @@ class Timelines(RuleBasedStateMachine):
         token, number = data.draw(st.sampled_from(self.tokens))
         if number in self.ended or number != self.started:
             with pytest.raises(ConflictError) as caught:
-                emit_event(self.desk.runtime, token, "ToolObserved", {"tool": "Make"})
+                emit_event(self.desk.home, token, "ToolObserved", {"tool": "Make"})
             assert caught.value.slug == "turn_finished"
             return
-        emit_event(self.desk.runtime, token, "ToolObserved", {"tool": "Make"})
+        emit_event(self.desk.home, token, "ToolObserved", {"tool": "Make"})
         self.take([("tool", "Make")])
 
     @precondition(lambda self: self.tokens)
@@ -249,10 +258,10 @@ class Timelines(RuleBasedStateMachine):
         was = self.ended.get(number)
         if was is not None and was != end:
             with pytest.raises(ConflictError) as caught:
-                finish_turn(self.desk.runtime, token, *end)
+                finish_turn(self.desk.home, token, *end)
             assert caught.value.slug == "terminal_conflict"
             return
-        event = finish_turn(self.desk.runtime, token, *end)
+        event = finish_turn(self.desk.home, token, *end)
         assert event.turn_number == number
         if was is None:
             self.take([("finished", *end)])
@@ -262,7 +271,7 @@ class Timelines(RuleBasedStateMachine):
         if not hasattr(self, "desk") or not os.path.exists(self.desk.path):
             return
         data = Path(self.desk.path).read_bytes()
-        records = [codec.decode_line(line) for line in data.split(b"\n")[:-1]]
+        records = [document.decode_line(line) for line in data.split(b"\n")[:-1]]
         assert [fact_of(record) for record in records] == self.model.facts
         checked = log.check(self.desk.path, SESSION)
         assert checked.events == len(records)
@@ -298,7 +307,7 @@ def test_the_model_notices_a_store_that_loses_an_event(tmp_path: Path) -> None:
 
         def drive() -> None:
             for number in range(3):
-                machine.hook(Event.PROMPT, f"x{number}", ())
+                machine.hook(HostEvent.PROMPT, f"x{number}", ())
                 machine.the_file_says_what_the_model_says()
 
         log.Timeline.commit = commit  # type: ignore[method-assign]

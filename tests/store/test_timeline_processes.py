@@ -14,7 +14,7 @@ from tests.store.timelines import SESSION, Desk
 from vyane_cli.cli.render.machine import plain
 from vyane_cli.history.producer import start_turn
 from vyane_cli.history.queries import check_watch, watch
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.sessions.register import register_worker
 from vyane_cli.storage.watch import Changes
 from vyane_cli.timeline import log
@@ -114,9 +114,9 @@ def test_an_idle_follower_costs_nothing(tmp_path) -> None:
 def test_a_follower_of_a_session_that_has_done_nothing_sees_its_first_event_at_once(
     tmp_path,
 ) -> None:
-    runtime = Runtime(str(tmp_path), environ={})
+    home = Home(str(tmp_path), environ={})
     worker = register_worker(
-        runtime, "bob", session_id="", cwd="/", pid=0, worker_type="generic"
+        home, "bob", session_id="", cwd="/", pid=0, worker_type="generic"
     ).logical_session_id
     follow = follower(tmp_path, "--follow", who=worker)
     assert follow.stdout is not None
@@ -124,7 +124,7 @@ def test_a_follower_of_a_session_that_has_done_nothing_sees_its_first_event_at_o
         assert json.loads(follow.stdout.readline())["watermark"] == 0
         time.sleep(0.2)
         began = time.monotonic()
-        start_turn(runtime, "bob")
+        start_turn(home, "bob")
         assert json.loads(follow.stdout.readline())["seq"] == 1
         assert time.monotonic() - began < 2
     finally:
@@ -149,7 +149,7 @@ def test_without_file_notification_a_follower_looks_now_and_then(tmp_path, monke
     monkeypatch.setattr("vyane_cli.storage.watch._open_inotify", lambda: None)
     desk = Desk(tmp_path)
     desk.turn()
-    stream = watch(desk.runtime, SESSION, check_watch(("follow",)), timeout_s=5)
+    stream = watch(desk.home, SESSION, check_watch(("follow",)), timeout_s=5)
     seen = [next(stream) for _ in range(5)]
     desk.commit(desk.note())
     began = time.monotonic()
@@ -163,7 +163,7 @@ def test_without_file_notification_a_follower_looks_now_and_then(tmp_path, monke
 def test_a_watch_with_a_time_limit_ends(tmp_path) -> None:
     desk = Desk(tmp_path)
     desk.turn()
-    found = watch(desk.runtime, SESSION, check_watch(("follow",)), timeout_s=0.2)
+    found = watch(desk.home, SESSION, check_watch(("follow",)), timeout_s=0.2)
 
     assert [item.get("seq", item["kind"]) for item in map(plain, found)] == [
         1,

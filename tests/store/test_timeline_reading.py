@@ -420,9 +420,9 @@ def follow(desk: Desk, mode: str, steps, **wanted):
         left.pop(0)()
         return bool(left)
 
-    os.makedirs(desk.runtime.layout("logical-sessions"), exist_ok=True)
+    os.makedirs(desk.home.layout("logical-sessions"), exist_ok=True)
     modes = (mode,) if mode else ()
-    found = watch(desk.runtime, SESSION, check_watch(modes, **wanted), pause=pause)
+    found = watch(desk.home, SESSION, check_watch(modes, **wanted), pause=pause)
     return (plain(item) for item in found)
 
 

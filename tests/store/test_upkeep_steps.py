@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.projects import Scene, scene
-from vyane_cli.cli.gc import WORDS
+from vyane_cli.cli.doctor import WORDS
 from vyane_cli.errors import ConflictError
 from vyane_cli.upkeep import rounds
 from vyane_cli.upkeep.gc import GRACE_S, STEPS, collect
@@ -71,7 +71,7 @@ def test_a_step_that_fails_is_named_and_holds_up_no_other(stage):
 
     sweep = Sweep(stage.world, grace_s=GRACE_S, dry_run=False)
     steps = [
-        UpkeepStep("one", True, True, fail, "registry"),
+        UpkeepStep(name="one", in_round=True, in_gc=True, action=fail, guards="registry"),
         UpkeepStep("two", True, True, lambda sweep: 2),
         UpkeepStep("three", True, True, lambda sweep: 3, counted=False),
     ]

@@ -6,15 +6,15 @@ from typing import Any
 
 from vyane_cli.cli.render.machine import plain
 from vyane_cli.history.queries import check_watch, watch
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.hosts.port import Trigger
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.process import Process
-from vyane_cli.storage import codec
+from vyane_cli.storage import document
 from vyane_cli.timeline import log, turns
 from vyane_cli.timeline import reader as reading
 from vyane_cli.timeline.cursors import render_cursor
-from vyane_cli.timeline.events import EventKind, Outcome
+from vyane_cli.timeline.events import EventKind, TurnOutcome
 from vyane_cli.timeline.turns import Transition
 
 SESSION = "vs-0123456789ab"
@@ -25,9 +25,9 @@ class Desk:
     """One timeline, opened for each append as by a process of its own."""
 
     def __init__(self, home: Path, session: str = SESSION) -> None:
-        self.runtime = Runtime(str(home), environ={})
+        self.home = Home(str(home), environ={})
         self.session = session
-        self.path = self.runtime.layout.timeline(session)
+        self.path = self.home.layout.timeline(session)
         self.now_ms = NOW_MS
         self.made = 0
 
@@ -36,7 +36,7 @@ class Desk:
         return Clock(self.now_ms, self.now_ms - NOW_MS + 10_000)
 
     def opened(self, *, checked: bool = False) -> log.Timeline:
-        root = self.runtime.layout.root
+        root = self.home.layout.root
         identity = log.Identity(self.session, "w-0123456789ab")
         return log.Timeline(self.path, root, identity, os.urandom(16).hex(), checked=checked)
 
@@ -86,7 +86,7 @@ class Desk:
         return step
 
     @staticmethod
-    def finish(outcome: Outcome = Outcome.SUCCESS, code: str = "") -> Any:
+    def finish(outcome: TurnOutcome = TurnOutcome.SUCCESS, code: str = "") -> Any:
         def step(state: Transition, clock: Clock) -> Transition:
             return turns.finish(state, clock, outcome, code)
 
@@ -100,17 +100,17 @@ class Desk:
 
     def records(self) -> list[dict[str, Any]]:
         with open(self.path, "rb") as file:
-            return [codec.decode_line(line.rstrip(b"\n")) for line in file]
+            return [document.decode_line(line.rstrip(b"\n")) for line in file]
 
     def rewrite(self, records: list[dict[str, Any]], tail: bytes = b"") -> bytes:
         """Replace the file by these records, with checksums that fit; its bytes."""
-        data = b"".join(codec.encode_line(record) for record in records) + tail
+        data = b"".join(document.encode_line(record) for record in records) + tail
         Path(self.path).write_bytes(data)
         return data
 
     def history(self, **wanted: Any) -> list[dict[str, Any]]:
-        os.makedirs(self.runtime.layout("logical-sessions"), exist_ok=True)
-        found = watch(self.runtime, self.session, check_watch(("history",), **wanted))
+        os.makedirs(self.home.layout("logical-sessions"), exist_ok=True)
+        found = watch(self.home, self.session, check_watch(("history",), **wanted))
         return [plain(event) for event in found]
 
     def cursor(self, seq: int) -> str:

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vyane_cli.delivery.decide import plan_tick
-from vyane_cli.delivery.plan import Change, FreshIds, Showing, Snapshot, TickPlan
-from vyane_cli.delivery.settling import plan_settle, plan_unshown, settle_turn
-from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall, Trigger
+from vyane_cli.delivery.deliver import plan_settle, plan_unshown, settle_turn
+from vyane_cli.delivery.plan import FreshIds, Showing, Snapshot, TickPlan
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply, ToolCall, Trigger
 from vyane_cli.kernel import ids
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.kernel.config import Limits
+from vyane_cli.kernel.config import DeliveryLimits
 from vyane_cli.kernel.process import Process
 from vyane_cli.kernel.text import Templates
-from vyane_cli.mail.mailbox import Entry, Head, Mailbox, advance
-from vyane_cli.mail.message import Kind, Lane, Message, ToKind, decide_lane
+from vyane_cli.mail.mailbox import Head, InboxChange, Mailbox, MailEntry, advance
+from vyane_cli.mail.message import Lane, Message, MessageKind, ToKind, decide_lane
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.timeline.turns import TimelineHead, Transition
 
@@ -43,7 +43,7 @@ def message(
     number: int,
     text: str = "hello",
     *,
-    kind: Kind = Kind.CONTEXT_INJECT,
+    kind: MessageKind = MessageKind.CONTEXT_INJECT,
     from_kind: FromKind = FromKind.WORKER,
     to_kind: ToKind = ToKind.WORKER,
     lane: Lane | None = None,
@@ -51,7 +51,7 @@ def message(
     ts: float = START_MS / 1000,
     **payload: Any,
 ) -> Message:
-    key = {Kind.TAKEOVER: "instruction", Kind.CANCEL: "reason"}.get(kind, "text")
+    key = {MessageKind.TAKEOVER: "instruction", MessageKind.CANCEL: "reason"}.get(kind, "text")
     return Message(
         ids.render_ulid(START_MS, number.to_bytes(10, "big")),
         ts,
@@ -71,7 +71,7 @@ def message(
 class Scripted:
     """One worker with one host session; `call` plans, applies, shows and settles."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: DeliveryLimits = field(default_factory=DeliveryLimits)
     boxes: list[Mailbox] = field(default_factory=lambda: [Mailbox(Head())])
     timeline: TimelineHead = field(default_factory=lambda: TimelineHead("e" * 32))
     now_ms: int = START_MS
@@ -88,13 +88,13 @@ class Scripted:
     """Fields of every snapshot, such as host_idle or gone."""
     alive: bool = True
     """Whether the ticks live to settle what they claim."""
-    last_change: list[Change] = field(default_factory=list)
+    last_change: list[InboxChange] = field(default_factory=list)
 
     # ---------------------------------------------------------------- the world
 
     def put(self, *messages: Message, box: int = 0) -> Message:
         for one in messages:
-            entry = Entry(one, self._next(), BOOT, self.boot_ms, moved_ms=self.boot_ms)
+            entry = MailEntry(one, self._next(), BOOT, self.boot_ms, moved_ms=self.boot_ms)
             before = self.boxes[box]
             self.boxes[box] = before._replace(entries=(*before.entries, entry))
         return messages[0]
@@ -107,7 +107,7 @@ class Scripted:
         self.now_ms += int(seconds * 1000)
         self.boot_ms += int(seconds * 1000)
 
-    def entry(self, message_id: str) -> Entry:
+    def entry(self, message_id: str) -> MailEntry:
         return next(e for b in self.boxes for e in b.entries if e.message.id == message_id)
 
     def status(self, message_id: str) -> str:
@@ -123,7 +123,7 @@ class Scripted:
 
     # ---------------------------------------------------------------- calls
 
-    def call(self, event: Event, *, fails: bool = False, **more: Any) -> TickPlan:
+    def call(self, event: HostEvent, *, fails: bool = False, **more: Any) -> TickPlan:
         """One hook call, from the plan to the settlement."""
         snapshot_facts = {k: more.pop(k) for k in list(more) if k in ONLY_SNAPSHOT}
         if "transcript_tools" in more:
@@ -157,7 +157,13 @@ class Scripted:
         given: dict[str, Any] = {"ids": fresh, "me": ME, "limits": self.limits}
         given |= self.facts | facts
         return Snapshot(
-            "w-1", "alice", tuple(self.boxes), self.timeline, self.clock, TEMPLATES, **given
+            worker="w-1",
+            name="alice",
+            boxes=tuple(self.boxes),
+            timeline=self.timeline,
+            clock=self.clock,
+            templates=TEMPLATES,
+            **given,
         )
 
     def settle(self, showing: Showing, *, shown: bool = True) -> None:
@@ -167,7 +173,7 @@ class Scripted:
         self.timeline = state.head
         self.events += state.events
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[InboxChange]) -> None:
         for change in changes:
             box = self.boxes[change.box]
             entries = tuple(
@@ -179,36 +185,36 @@ class Scripted:
             self.boxes[change.box] = Mailbox(change.head if change.box == 0 else box.head, entries)
 
     def start(self, source: str = "startup", **more: Any) -> TickPlan:
-        return self.call(Event.SESSION_START, source=source, turn="", **more)
+        return self.call(HostEvent.SESSION_START, source=source, turn="", **more)
 
     def rewake(self, **more: Any) -> TickPlan:
         return self.start(rewake=True, **more)
 
     def prompt(self, turn: str = "", **more: Any) -> TickPlan:
         self.turn = turn or f"T{self._next()}"
-        return self.call(Event.PROMPT, **more)
+        return self.call(HostEvent.PROMPT, **more)
 
     def woken(self, *named: str, **more: Any) -> TickPlan:
         return self.prompt(named_ids=named, trigger=Trigger.WAKE, **more)
 
     def tool(self, **more: Any) -> TickPlan:
-        return self.call(Event.TOOL, **more)
+        return self.call(HostEvent.TOOL, **more)
 
     def batch(self, **more: Any) -> TickPlan:
         tools = (ToolCall(f"tool-{self._next()}", "Bash"),)
-        return self.call(Event.BATCH, **{"tools": tools, **more})
+        return self.call(HostEvent.BATCH, **{"tools": tools, **more})
 
     def stop(self, **more: Any) -> TickPlan:
-        return self.call(Event.STOP, **{"result": "done", "result_digest": "d", **more})
+        return self.call(HostEvent.STOP, **{"result": "done", "result_digest": "d", **more})
 
     def watch(self, **more: Any) -> TickPlan:
-        return self.call(Event.FILE_CHANGED, rewake=True, **more)
+        return self.call(HostEvent.FILE_CHANGED, rewake=True, **more)
 
     def idle(self, **more: Any) -> TickPlan:
-        return self.call(Event.IDLE, rewake=True, **more)
+        return self.call(HostEvent.IDLE, rewake=True, **more)
 
     def end(self, source: str = "other", **more: Any) -> TickPlan:
-        return self.call(Event.SESSION_END, source=source, **more)
+        return self.call(HostEvent.SESSION_END, source=source, **more)
 
     def outcomes(self) -> list[str]:
         return [
@@ -228,15 +234,15 @@ def said(reply: Reply) -> str:
 
 ONLY_SNAPSHOT = frozenset(Snapshot._fields) - frozenset(HookCall._fields)
 NAME_OF = {
-    Event.SESSION_START: "SessionStart",
-    Event.PROMPT: "UserPromptSubmit",
-    Event.TOOL: "PreToolUse",
-    Event.PERMISSION: "PermissionRequest",
-    Event.BATCH: "PostToolBatch",
-    Event.STOP: "Stop",
-    Event.STOP_FAILURE: "StopFailure",
-    Event.SESSION_END: "SessionEnd",
-    Event.FILE_CHANGED: "FileChanged",
-    Event.CWD_CHANGED: "CwdChanged",
-    Event.IDLE: "Notification",
+    HostEvent.SESSION_START: "SessionStart",
+    HostEvent.PROMPT: "UserPromptSubmit",
+    HostEvent.TOOL: "PreToolUse",
+    HostEvent.PERMISSION: "PermissionRequest",
+    HostEvent.BATCH: "PostToolBatch",
+    HostEvent.STOP: "Stop",
+    HostEvent.STOP_FAILURE: "StopFailure",
+    HostEvent.SESSION_END: "SessionEnd",
+    HostEvent.FILE_CHANGED: "FileChanged",
+    HostEvent.CWD_CHANGED: "CwdChanged",
+    HostEvent.IDLE: "Notification",
 }

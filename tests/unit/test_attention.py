@@ -13,24 +13,21 @@ from hypothesis import strategies as st
 
 import vyane_cli
 from vyane_cli.attention.kinds import (
-    ENDINGS,
     KEY_MAX,
     NEEDS,
     ROUND_KINDS,
     ROWS,
     EndedBy,
-    NeedFacts,
     NeedKey,
     NeedKind,
-    RoundSays,
     call_of,
     is_of,
-    is_over,
     key_of,
     parse_key,
 )
 from vyane_cli.projects.round_rules import MATRIX, Cell
 from vyane_cli.upkeep.ended_needs import READERS
+from vyane_cli.upkeep.ending_rules import ENDINGS, NeedFacts, RoundSays, is_over
 
 PACKAGE = Path(vyane_cli.__file__).parent
 SAID_BY_A_ROUND = {EndedBy.WORK_CAN_START, EndedBy.OTHER_ROUND, EndedBy.ROUND_STARTS}

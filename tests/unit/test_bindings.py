@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.channels.port import Conversation
-from vyane_cli.channels.references import binding_id, normalise, parse_conversation
+from vyane_cli.channels.port import Conversation, binding_id, normalise, parse_conversation
 from vyane_cli.conversations import binding
 from vyane_cli.conversations.binding import (
     TRANSITIONS,
@@ -13,19 +12,17 @@ from vyane_cli.conversations.binding import (
     BindingStatus,
     EndReason,
     TargetKind,
+    check_metadata,
     duration_label,
     end,
     farewell,
+    parse_binding,
+    parse_target_kind,
     rebind,
+    render_binding,
     set_windows,
     thread_name,
     touch,
-)
-from vyane_cli.conversations.binding_forms import (
-    check_metadata,
-    parse_binding,
-    parse_target_kind,
-    render_binding,
 )
 from vyane_cli.errors import ConflictError, InvalidInputError
 

@@ -8,7 +8,7 @@ from vyane_cli.children.cancel_rules import (
     ORPHANED_S,
     OUTCOMES,
     Cancel,
-    Outcome,
+    CancelOutcome,
     is_above,
     mark_asked,
     mark_orphan,
@@ -20,7 +20,7 @@ from vyane_cli.children.cancel_rules import (
     render_cancel,
     reunited,
 )
-from vyane_cli.mail.message import Status
+from vyane_cli.mail.message import MessageStatus
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus, check_transition
 
@@ -109,20 +109,20 @@ def test_every_worker_is_reached_or_skipped_at_most_once(links):
 def test_every_reading_has_an_outcome():
     """Total; a session that has ended is gone whatever its inbox says."""
     assert set(OUTCOMES) == set(Liveness)
-    assert all(set(row) == set(Status) for row in OUTCOMES.values())
-    assert set(OUTCOMES[Liveness.EXITED].values()) == {Outcome.GONE}
-    assert OUTCOMES[Liveness.BUSY][Status.PENDING] is Outcome.UNKNOWN
+    assert all(set(row) == set(MessageStatus) for row in OUTCOMES.values())
+    assert set(OUTCOMES[Liveness.EXITED].values()) == {CancelOutcome.GONE}
+    assert OUTCOMES[Liveness.BUSY][MessageStatus.PENDING] is CancelOutcome.UNKNOWN
 
 
 @pytest.mark.parametrize("status", list(WorkerStatus))
-@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("outcome", list(CancelOutcome))
 def test_what_becomes_of_a_worker_is_a_transition_of_the_table(status, outcome):
     """Nothing else, whatever it was; one who has not answered stays as it is."""
     worker = Worker("w", "w", "claude_cli", "vs-w", status=status, parent_worker_id="p")
     after = mark_settled(worker, outcome, 1.0).status
 
     assert after is status or after in TRANSITIONS[status]
-    if outcome in (Outcome.UNKNOWN, Outcome.REFUSED):
+    if outcome in (CancelOutcome.UNKNOWN, CancelOutcome.REFUSED):
         assert after is status
 
 
@@ -131,7 +131,7 @@ def test_a_session_that_a_person_opened_is_stopped_and_stays_theirs():
     worker = Worker("w", "w", "claude_cli", "vs-w", status=WorkerStatus.IDLE)
 
     child = worker._replace(parent_worker_id="p")
-    for outcome in (Outcome.STOPPED, Outcome.GONE):
+    for outcome in (CancelOutcome.STOPPED, CancelOutcome.GONE):
         asked = worker._replace(cancel_propagated_from="w", blocked_on_message_id="01")
         assert mark_settled(asked, outcome, 1.0) == worker
         assert mark_settled(child, outcome, 1.0).status is WorkerStatus.KILLED
@@ -139,7 +139,7 @@ def test_a_session_that_a_person_opened_is_stopped_and_stays_theirs():
 
 def test_each_member_names_the_cancelled_ancestor():
     """The root names the parent that cancelled it, else itself."""
-    plan = Cancel("op", "r", 1.0, "worker", "p", "parent")
+    plan = Cancel(operation="op", root="r", at=1.0, by_kind="worker", by_id="p", by_name="parent")
     workers = tree("r>a")
 
     assert mark_asked(workers["a"], plan).cancel_propagated_from == "r"
@@ -150,8 +150,21 @@ def test_each_member_names_the_cancelled_ancestor():
 
 def test_a_cancel_comes_back_as_it_was_stored():
     """Also with outcomes and skipped ones."""
-    plan = Cancel("op", "r", 1.0, "human", "ann", "ann", "why", True, False, {"r": "m"}, ("a",),
-                  {"r": "gone"}, True)  # fmt: skip
+    plan = Cancel(
+        operation="op",
+        root="r",
+        at=1.0,
+        by_kind="human",
+        by_id="ann",
+        by_name="ann",
+        reason="why",
+        force=True,
+        propagate=False,
+        messages={"r": "m"},
+        skipped=("a",),
+        outcomes={"r": "gone"},
+        settled=True,
+    )
 
     assert parse_cancel(render_cancel(plan)) == plan
 

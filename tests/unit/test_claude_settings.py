@@ -12,7 +12,7 @@ from vyane_cli import __version__
 from vyane_cli.errors import ExitCode, InvalidInputError
 from vyane_cli.hosts import claude_settings
 from vyane_cli.hosts.json_edit import DEPTH_MAX, scan
-from vyane_cli.storage.templates import data_folder
+from vyane_cli.storage.settings import data_folder
 
 GUARD = "/home/user/.config/vyane/hooks/claude-code/guard"
 OTHER = "/srv/vyane/hooks/claude-code/guard"

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.channels.port import Conversation
-from vyane_cli.channels.references import binding_id
+from vyane_cli.channels.port import Conversation, binding_id
 from vyane_cli.conversations.binding import Binding, BindingStatus, TargetKind
-from vyane_cli.conversations.route_rules import Destination, Mode, Reason, check_event, route
+from vyane_cli.conversations.route_rules import Destination, Reason, RouteMode, check_event, route
 from vyane_cli.errors import InvalidInputError
 
 BOUND = {Reason.REQUESTER_MATCH, Reason.SINGLE, Reason.SINGLE_FALLBACK}
@@ -24,13 +23,13 @@ def bound(where: str, session: str = SESSION, **changes) -> Binding:
     return made._replace(**changes)
 
 
-def decide(bindings, requester=None, session: str = SESSION, **more) -> tuple[Mode, Reason]:
+def decide(bindings, requester=None, session: str = SESSION, **more) -> tuple[RouteMode, Reason]:
     found = route(bindings, session, requester, 100.0, **more)
     return found.mode, found.reason
 
 
 ONE, TWO = [bound("t1")], [bound("t1"), bound("t2")]
-B, F = Mode.BOUND, Mode.FALLBACK
+B, F = RouteMode.BOUND, RouteMode.FALLBACK
 
 
 @pytest.mark.parametrize(
@@ -100,9 +99,9 @@ def test_only_the_end_of_a_task_is_routed() -> None:
 def test_it_never_raises_and_binds_if_and_only_if_its_reason_says_so(found, asked, closed) -> None:
     decided: Destination = route(found, SESSION, asked, 0.0, fail_closed=closed)
 
-    assert (decided.binding is not None) == (decided.mode is Mode.BOUND)
-    assert (decided.reason in BOUND) == (decided.mode is Mode.BOUND)
+    assert (decided.binding is not None) == (decided.mode is RouteMode.BOUND)
+    assert (decided.reason in BOUND) == (decided.mode is RouteMode.BOUND)
     if decided.binding is not None:
         assert decided.binding.target_session == SESSION
-    if decided.mode is Mode.BOUND and closed:
+    if decided.mode is RouteMode.BOUND and closed:
         assert decided.reason is Reason.REQUESTER_MATCH

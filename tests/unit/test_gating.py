@@ -8,19 +8,19 @@ from vyane_cli.delivery.gating import (
     GATES,
     HOUR_MS,
     MATRIX,
+    DeliveryVerdict,
     Gate,
     Moment,
     Readings,
-    Verdict,
     age_ms,
     ask,
     decide,
     recent_starts,
 )
-from vyane_cli.kernel.config import Limits
-from vyane_cli.mail.mailbox import Handshake, Head, Stage
+from vyane_cli.kernel.config import DeliveryLimits
+from vyane_cli.mail.mailbox import Handshake, HandshakeStage, Head
 from vyane_cli.mail.message import Lane, Position
-from vyane_cli.sessions.liveness_rules import Evidence, Liveness, decide_liveness
+from vyane_cli.sessions.liveness_rules import Liveness, LivenessEvidence, decide_liveness
 
 NOW = 10 * HOUR_MS
 FREE = Readings(Head(), Liveness.IDLE, NOW)
@@ -31,7 +31,11 @@ heads = st.builds(
     open=st.just(0),
     handshake=st.none()
     | st.builds(
-        Handshake, st.just("m"), st.just("s"), st.sampled_from(list(Stage)), st.integers(0, 2 * NOW)
+        Handshake,
+        st.just("m"),
+        st.just("s"),
+        st.sampled_from(list(HandshakeStage)),
+        st.integers(0, 2 * NOW),
     ),
     normal_ms=st.none() | st.integers(0, 2 * NOW),
     starts_ms=st.lists(st.integers(0, 2 * NOW), max_size=40).map(tuple),
@@ -50,14 +54,14 @@ def test_every_moment_lane_position_and_reading_has_a_decision(moment, lane, pos
     decision = decide(moment, lane, position, seen)
 
     assert decision.rule
-    assert isinstance(decision.verdict, Verdict)
+    assert isinstance(decision.verdict, DeliveryVerdict)
     assert decision.again_ms is None or decision.again_ms >= 0
     if lane is Lane.QUIET:
-        assert decision.verdict is not Verdict.START
-    if MATRIX[moment][lane] is not Verdict.START:
-        assert decision.verdict in (MATRIX[moment][lane], Verdict.HOLD)
+        assert decision.verdict is not DeliveryVerdict.START
+    if MATRIX[moment][lane] is not DeliveryVerdict.START:
+        assert decision.verdict in (MATRIX[moment][lane], DeliveryVerdict.HOLD)
     if decision.rule in tuple(Gate):
-        assert decision.verdict is Verdict.HOLD
+        assert decision.verdict is DeliveryVerdict.HOLD
         assert Gate(decision.rule) in GATES[lane]
 
 
@@ -82,13 +86,13 @@ def test_with_every_gate_open_mail_starts_a_turn(moment, lane):
     """At a Stop and at a watch; the rule is the table's row."""
     decision = decide(moment, lane, AFTER, FREE)
 
-    assert decision.verdict is Verdict.START
+    assert decision.verdict is DeliveryVerdict.START
     assert decision.rule == f"{moment}/{lane}"
 
 
 def test_single_item_is_shut_while_a_handshake_is_open():
     """For the rest of the five minutes, with the open start as the reading."""
-    shake = Handshake("m1", "s", Stage.WAIT_START, NOW - 60_000)
+    shake = Handshake("m1", "s", HandshakeStage.WAIT_START, NOW - 60_000)
     decision = ask(Gate.SINGLE_ITEM, FREE._replace(head=Head(handshake=shake)))
 
     assert decision.rule == "single-item"
@@ -141,7 +145,7 @@ def test_a_negative_age_counts_as_over(gate):
 
 def test_the_thresholds_are_those_of_the_settings():
     """Not of the code."""
-    limits = Limits(too_soon_ms=10, starts_per_hour=1)
+    limits = DeliveryLimits(too_soon_ms=10, starts_per_hour=1)
     seen = FREE._replace(limits=limits, head=Head(normal_ms=NOW - 10))
 
     assert ask(Gate.TOO_SOON, seen) is None
@@ -153,13 +157,13 @@ def test_before_next_turn_is_held_at_a_batch_alone():
     late = Position.BEFORE_NEXT_TURN
     for lane in Lane:
         assert decide(Moment.BATCH, lane, late, FREE).rule == "batch/before-next-turn"
-        assert decide(Moment.PROMPT, lane, late, FREE).verdict is Verdict.DELIVER
+        assert decide(Moment.PROMPT, lane, late, FREE).verdict is DeliveryVerdict.DELIVER
 
 
 @given(st.booleans(), st.sampled_from([True, False, None]), st.booleans(), st.booleans())
 def test_liveness_is_total_and_the_host_can_only_clear_busy(ended, present, turn, idle):
     """Dead only by proof; what cannot be told is unknown; busy needs an open turn."""
-    seen = decide_liveness(Evidence(ended, present, turn, idle))
+    seen = decide_liveness(LivenessEvidence(ended, present, turn, idle))
 
     if seen is Liveness.BUSY:
         assert turn

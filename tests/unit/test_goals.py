@@ -5,20 +5,32 @@ import itertools
 import pytest
 
 from vyane_cli.errors import InvalidInputError, NotFoundError
-from vyane_cli.projects.books import Books, Readability, Reading, Source
-from vyane_cli.projects.goal import Acceptance, Goal, accept, new_goal, parse_goal, render_goal
-from vyane_cli.projects.judging import GoalState, Says, judge
-from vyane_cli.projects.queue import Graph, Node
+from vyane_cli.projects.goal import (
+    Acceptance,
+    Books,
+    FileReading,
+    Goal,
+    GoalState,
+    Readability,
+    Says,
+    Source,
+    accept,
+    judge,
+    new_goal,
+    parse_goal,
+    render_goal,
+)
+from vyane_cli.projects.queue import Graph, GraphNode
 from vyane_cli.projects.task import Ledger, Task, TaskStatus
 
 CLOSED = {
     Source.TASKS: Ledger((Task("T1", "x", status=TaskStatus.DONE),)),
-    Source.GRAPH: Graph((Node("a", done=True),)),
+    Source.GRAPH: Graph((GraphNode("a", done=True),)),
     Source.GOAL: Goal("ship", {"tests": Acceptance.PASS}),
 }
 OPEN = {
     Source.TASKS: Ledger((Task("T1", "x", status=TaskStatus.BLOCKED, reason="y"),)),
-    Source.GRAPH: Graph((Node("a"),)),
+    Source.GRAPH: Graph((GraphNode("a"),)),
     Source.GOAL: Goal("ship", {"tests": Acceptance.UNKNOWN}),
 }
 EMPTY = {Source.TASKS: Ledger(), Source.GRAPH: Graph(), Source.GOAL: Goal()}
@@ -28,11 +40,11 @@ KINDS = {"closed": CLOSED, "open": OPEN, "empty": EMPTY, "unread": UNREAD}
 
 def books(tasks, graph, goal):
     readings = tuple(
-        Reading(source, f"/{source}.json", Readability.DAMAGED if v is None else
+        FileReading(source, f"/{source}.json", Readability.DAMAGED if v is None else
                 Readability.READABLE, "not JSON" if v is None else "")
         for source, v in zip(Source, (tasks, graph, goal), strict=True)
     )  # fmt: skip
-    return Books("p", readings, tasks, graph, goal)
+    return Books(project="p", readings=readings, ledger=tasks, graph=graph, goal=goal)
 
 
 @pytest.mark.parametrize("kinds", list(itertools.product(KINDS, repeat=3)))
@@ -62,7 +74,7 @@ def test_the_evidence_names_what_is_left():
 
 
 def test_of_a_node_that_is_a_task_the_ledger_speaks():
-    graph = Graph((Node("T1", after=()),))
+    graph = Graph((GraphNode("T1", after=()),))
 
     assert judge(books(CLOSED[Source.TASKS], graph, CLOSED[Source.GOAL])).state == "complete"
 

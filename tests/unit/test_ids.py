@@ -38,7 +38,7 @@ def test_ids_of_one_process_sort_as_they_were_made_whatever_the_clock_does(readi
 @given(st.lists(st.tuples(st.integers(0, 1 << 40), entropy), max_size=40))
 def test_the_python_api_makes_the_same_ids_by_python_ulid(readings):
     """The hook path has its own twenty lines, and they may not differ."""
-    api = connect("/nowhere").runtime
+    api = connect("/nowhere").home
     last = ""
     for now_ms, random in readings:
         api.entropy = lambda _size, random=random: random

@@ -9,12 +9,12 @@ from vyane_cli.mail import mailbox
 from vyane_cli.mail.mailbox import (
     FINAL,
     NEXT,
-    Entry,
     Handshake,
+    HandshakeStage,
     Head,
     Mailbox,
+    MailEntry,
     Op,
-    Stage,
     advance,
     fold,
     parse_head,
@@ -23,7 +23,7 @@ from vyane_cli.mail.mailbox import (
     render_head,
     render_message,
 )
-from vyane_cli.mail.message import Kind, Status, ToKind
+from vyane_cli.mail.message import MessageKind, MessageStatus, ToKind
 from vyane_cli.sessions.speaker import FromKind
 
 IDS = [message(n).id for n in range(1, 5)]
@@ -37,7 +37,7 @@ heads = st.builds(
         Handshake,
         st.sampled_from(IDS),
         st.just("S1"),
-        st.sampled_from(list(Stage)),
+        st.sampled_from(list(HandshakeStage)),
         st.integers(0, 9_999),
     ),
     normal_ms=st.none() | st.integers(0, 9_999),
@@ -75,7 +75,7 @@ def folded(records) -> Mailbox:
     return fold(list(enumerate(records)))
 
 
-def statuses(box: Mailbox) -> dict[str, Status]:
+def statuses(box: Mailbox) -> dict[str, MessageStatus]:
     return {entry.message.id: entry.status for entry in box.entries}
 
 
@@ -98,7 +98,7 @@ def test_a_final_record_that_is_there_twice_changes_nothing(records, data):
 @given(journals)
 def test_final_states_are_never_left(records):
     """Whatever records follow."""
-    settled: dict[str, Status] = {}
+    settled: dict[str, MessageStatus] = {}
     for length in range(len(records) + 1):
         now = statuses(folded(records[:length]))
         for one, status in settled.items():
@@ -155,16 +155,16 @@ def test_the_first_of_two_messages_with_one_id_wins():
 
 def test_every_state_has_a_row_and_final_ones_are_empty():
     """The table is total over states; delivered mail is not claimed again."""
-    assert set(NEXT) == set(Status)
+    assert set(NEXT) == set(MessageStatus)
     assert all(not NEXT[status] for status in FINAL)
     for op in (Op.CLAIM, Op.HANDED, Op.DELIVERED):
-        assert op not in NEXT[Status.DELIVERED]
+        assert op not in NEXT[MessageStatus.DELIVERED]
 
 
-@given(st.sampled_from(list(Status)), st.sampled_from(STATE_OPS))
+@given(st.sampled_from(list(MessageStatus)), st.sampled_from(STATE_OPS))
 def test_a_record_without_a_row_changes_nothing(status, op):
     """A late repeat is passed over."""
-    entry = Entry(message(1), 0, status=status)
+    entry = MailEntry(message(1), 0, status=status)
     after = advance(entry, op, {"at": 1.0})
 
     if op in NEXT[status]:
@@ -175,7 +175,7 @@ def test_a_record_without_a_row_changes_nothing(status, op):
 
 def test_a_message_that_comes_back_is_marked_only_if_it_may_have_been_shown():
     """`shown: false` says that the output was never begun."""
-    entry = Entry(message(1), 0)
+    entry = MailEntry(message(1), 0)
     claimed = advance(entry, Op.CLAIM, {})
 
     assert advance(claimed, Op.RETURNED, {}).marks == 1
@@ -194,7 +194,7 @@ messages = st.builds(
     st.integers(1, 99).map(message),
     from_kind=st.sampled_from(list(FromKind)),
     to_kind=st.sampled_from(list(ToKind)),
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(list(MessageKind)),
     summary=texts,
     payload=st.dictionaries(texts, texts | st.integers() | st.lists(texts)),
     task_id=st.none() | texts,
@@ -219,7 +219,7 @@ def test_what_programs_are_shown_has_every_field_of_a_message(one):
         " parent_message_id correlation_id kind summary payload delivered_at consumed_at status"
         " failure_reason lane".split()
     )
-    assert fields <= set(render_entry(Entry(one, 0)))
+    assert fields <= set(render_entry(MailEntry(one, 0)))
 
 
 json_values = st.recursive(
@@ -232,7 +232,7 @@ def test_a_message_of_the_wrong_shape_is_none(changes):
     """Never an exception, never half a message."""
     parsed = parse_message({**render_message(message(1)), **changes})
 
-    assert parsed is None or isinstance(parsed.kind, Kind)
+    assert parsed is None or isinstance(parsed.kind, MessageKind)
 
 
 @given(json_values, st.integers(), st.integers())

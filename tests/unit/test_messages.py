@@ -9,8 +9,8 @@ from vyane_cli.mail import message
 from vyane_cli.mail.message import (
     DIRECTIONS,
     PAYLOADS,
-    Kind,
     Lane,
+    MessageKind,
     Relation,
     ToKind,
     check_direction,
@@ -44,10 +44,13 @@ C, D, N, Q = Lane.CONTROL, Lane.DIRECT, Lane.NORMAL, Lane.QUIET
 )
 def test_the_first_row_that_matches_decides_the_lane(kind, from_kind, to_kind, awaited, lane):
     """Control, then quiet, then direct, else normal."""
-    assert decide_lane(Kind(kind), FromKind(from_kind), ToKind(to_kind), awaited=awaited) is lane
+    assert (
+        decide_lane(MessageKind(kind), FromKind(from_kind), ToKind(to_kind), awaited=awaited)
+        is lane
+    )
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", MessageKind)
 @pytest.mark.parametrize("from_kind", FromKind)
 @pytest.mark.parametrize("to_kind", ToKind)
 @pytest.mark.parametrize("awaited", [True, False])
@@ -57,25 +60,25 @@ def test_every_message_has_a_lane_and_only_control_kinds_have_control(
     """Total; nobody reaches the lane without gates by another kind."""
     lane = decide_lane(kind, from_kind, to_kind, awaited=awaited)
 
-    assert (lane is C) == (kind in (Kind.TAKEOVER, Kind.CANCEL))
-    if from_kind is FromKind.EXTERNAL and kind is Kind.CONTEXT_INJECT and not awaited:
+    assert (lane is C) == (kind in (MessageKind.TAKEOVER, MessageKind.CANCEL))
+    if from_kind is FromKind.EXTERNAL and kind is MessageKind.CONTEXT_INJECT and not awaited:
         assert lane in (N, Q)
 
 
 def test_the_tables_have_a_row_for_every_kind():
     """A kind without a row would raise in the middle of somebody's command."""
-    assert set(DIRECTIONS) == set(PAYLOADS) == set(Kind)
-    for kind in Kind:
-        assert message.default_ttl_s(kind) == (3600.0 if kind is Kind.INFO else 86_400.0)
+    assert set(DIRECTIONS) == set(PAYLOADS) == set(MessageKind)
+    for kind in MessageKind:
+        assert message.default_ttl_s(kind) == (3600.0 if kind is MessageKind.INFO else 86_400.0)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", MessageKind)
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("to_kind", ToKind)
 def test_a_kind_is_refused_exactly_where_the_table_says_so(kind, relation, to_kind):
     """Exit 5 with the rule `direction`; a status to a channel is open to all."""
     allowed = relation in DIRECTIONS[kind] or (
-        kind is Kind.STATUS_UPDATE and to_kind is ToKind.CHANNEL
+        kind is MessageKind.STATUS_UPDATE and to_kind is ToKind.CHANNEL
     )
     if allowed:
         check_direction(kind, relation, to_kind)
@@ -88,9 +91,9 @@ def test_a_kind_is_refused_exactly_where_the_table_says_so(kind, relation, to_ki
 
 def test_only_a_person_may_take_over_and_only_a_child_reports():
     """The rows on which authority rests."""
-    assert DIRECTIONS[Kind.TAKEOVER] == (Relation.HUMAN,)
-    assert DIRECTIONS[Kind.TASK_RESULT] == (Relation.CHILD,)
-    assert set(DIRECTIONS[Kind.CANCEL]) == {Relation.PARENT, Relation.HUMAN}
+    assert DIRECTIONS[MessageKind.TAKEOVER] == (Relation.HUMAN,)
+    assert DIRECTIONS[MessageKind.TASK_RESULT] == (Relation.CHILD,)
+    assert set(DIRECTIONS[MessageKind.CANCEL]) == {Relation.PARENT, Relation.HUMAN}
 
 
 @pytest.mark.parametrize(
@@ -121,14 +124,14 @@ def test_only_a_person_may_take_over_and_only_a_child_reports():
 def test_a_payload_that_does_not_fit_is_refused_by_its_key(kind, payload, key):
     """Exit 2, and the key is named."""
     with pytest.raises(InvalidInputError) as caught:
-        check_payload(Kind(kind), payload)
+        check_payload(MessageKind(kind), payload)
 
     assert key in caught.value.field
 
 
 def test_of_a_key_that_is_unknown_the_key_is_named_and_not_its_value():
     with pytest.raises(InvalidInputError) as caught:
-        check_payload(Kind.CONTEXT_INJECT, {"text": "x", "txet": "y"})
+        check_payload(MessageKind.CONTEXT_INJECT, {"text": "x", "txet": "y"})
 
     assert caught.value.message == "payload: 'txet' is not a key of context-inject"
     assert "text" in caught.value.hint
@@ -148,7 +151,7 @@ def test_of_a_key_that_is_unknown_the_key_is_named_and_not_its_value():
 )
 def test_a_payload_that_fits_is_taken_as_it_is(kind, payload):
     """Nothing is added and nothing is lost."""
-    assert check_payload(Kind(kind), payload) == payload
+    assert check_payload(MessageKind(kind), payload) == payload
 
 
 json_values = st.recursive(
@@ -158,7 +161,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.sampled_from(list(Kind)), json_values)
+@given(st.sampled_from(list(MessageKind)), json_values)
 def test_any_payload_is_taken_or_refused_with_a_name(kind, payload):
     """Checking is total: no other exception."""
     refused = ""
@@ -191,14 +194,14 @@ READ = [
 @pytest.mark.parametrize("kind, payload, told", READ)
 def test_a_reader_is_told_all_that_is_meant_for_it(kind, payload, told):
     """The text, then what stands beside it; nothing that only vyane needs, and nothing twice."""
-    assert message.told_by(Kind(kind), payload) == told
-    assert message.told_by(Kind(kind), payload, message.first_line(told)) == told
+    assert message.told_by(MessageKind(kind), payload) == told
+    assert message.told_by(MessageKind(kind), payload, message.first_line(told)) == told
 
 
 def test_a_summary_is_told_when_there_is_no_text():
     """With what stands beside it."""
-    assert message.told_by(Kind.INFO, {"n": 3}, "the build") == "the build\nn: 3"
-    assert message.told_by(Kind.INFO, {"text": "x", "n": 3}, "the build") == "x\nn: 3"
+    assert message.told_by(MessageKind.INFO, {"n": 3}, "the build") == "the build\nn: 3"
+    assert message.told_by(MessageKind.INFO, {"text": "x", "n": 3}, "the build") == "x\nn: 3"
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "two\rlines", "x" * 513])

@@ -10,7 +10,7 @@ from vyane_cli.conversations.narration import (
     CLOSED,
     LINES,
     MARKS,
-    Heard,
+    UntoldTurn,
     Verbosity,
     narrate,
     overview_line,
@@ -19,8 +19,8 @@ from vyane_cli.conversations.narration import (
 from vyane_cli.conversations.state_rules import (
     SEEN_MAX,
     ChannelState,
-    Fault,
-    Item,
+    MirrorFault,
+    PendingPart,
     Slot,
     ThreadState,
     parse_channel,
@@ -30,10 +30,10 @@ from vyane_cli.conversations.state_rules import (
     render_thread,
 )
 from vyane_cli.sessions.worker import WorkerStatus
-from vyane_cli.storage import templates
+from vyane_cli.storage import settings
 from vyane_cli.timeline.events import Category, EventKind
 
-EN, ZH = templates.load("en", "mirror"), templates.load("zh", "mirror")
+EN, ZH = settings.load_templates("en", "mirror"), settings.load_templates("zh", "mirror")
 
 EVENTS = {
     Category.LIFECYCLE: (EventKind.TURN_STARTED, {"trigger": "human"}),
@@ -46,7 +46,7 @@ EVENTS = {
 }
 
 
-def tell(kind, payload, verbosity, heard=Heard(), answer=None):  # noqa: B008 - a value
+def tell(kind, payload, verbosity, heard=UntoldTurn(), answer=None):  # noqa: B008 - a value
     record = {"kind": kind, "payload": payload, "turn_number": 3}
     return narrate(record, heard, verbosity, EN, lambda digest: answer)
 
@@ -70,22 +70,22 @@ def test_below_full_no_event_of_an_open_turn_is_told(verbosity) -> None:
 @pytest.mark.parametrize(
     "payload, heard, verbosity, text",
     [
-        ({"outcome": "success"}, Heard("one\ntwo"), "summary", "✅ one"),
-        ({"outcome": "success"}, Heard(), "summary", "✅ turn 3 is done"),
-        ({"outcome": "success"}, Heard("one"), "quiet", None),
-        ({"outcome": "success"}, Heard("one", told=True), "full", None),
-        ({"outcome": "error", "code": "rate_limit", "text": "slow"}, Heard(), "quiet",
+        ({"outcome": "success"}, UntoldTurn("one\ntwo"), "summary", "✅ one"),
+        ({"outcome": "success"}, UntoldTurn(), "summary", "✅ turn 3 is done"),
+        ({"outcome": "success"}, UntoldTurn("one"), "quiet", None),
+        ({"outcome": "success"}, UntoldTurn("one", told=True), "full", None),
+        ({"outcome": "error", "code": "rate_limit", "text": "slow"}, UntoldTurn(), "quiet",
          "❌ turn 3: rate_limit: slow"),
-        ({"outcome": "interrupted"}, Heard(), "summary", "⚠️ turn 3 was interrupted"),
-        ({"outcome": "cancelled"}, Heard(), "summary", "⚠️ turn 3 was cancelled"),
-        ({"outcome": "interrupted"}, Heard(), "quiet", None),
+        ({"outcome": "interrupted"}, UntoldTurn(), "summary", "⚠️ turn 3 was interrupted"),
+        ({"outcome": "cancelled"}, UntoldTurn(), "summary", "⚠️ turn 3 was cancelled"),
+        ({"outcome": "interrupted"}, UntoldTurn(), "quiet", None),
     ],
 )  # fmt: skip
 def test_the_end_of_a_turn_is_one_line(payload, heard, verbosity, text) -> None:
     said, left = tell(EventKind.TURN_FINISHED, payload, Verbosity(verbosity), heard)
 
     assert [one.text for one in said] == ([] if text is None else [text])
-    assert left == Heard()
+    assert left == UntoldTurn()
     assert all(one.notify == (payload["outcome"] == "error") for one in said)
 
 
@@ -101,7 +101,7 @@ def test_an_answer_without_its_transcript_says_how_much_is_missing() -> None:
 
 
 def test_tools_of_a_turn_are_counted_in_one_text() -> None:
-    heard = Heard()
+    heard = UntoldTurn()
     for name in ("Bash", "Edit", "Bash"):
         said, heard = tell(EventKind.TOOL_OBSERVED, {"tool": name}, Verbosity.FULL, heard)
 
@@ -207,9 +207,11 @@ parts = st.builds(
 )  # fmt: skip
 states = st.builds(
     ThreadState, words, words, cursor=words, started=st.booleans(), heard=st.just({}),
-    outbox=st.lists(st.builds(Item, words, parts, words, st.booleans()), max_size=3).map(tuple),
+    outbox=st.lists(
+        st.builds(PendingPart, words, parts, words, st.booleans()), max_size=3
+    ).map(tuple),
     slots=st.dictionaries(words, st.builds(Slot, words, words), max_size=2),
-    fault=st.none() | st.builds(Fault, words, words),
+    fault=st.none() | st.builds(MirrorFault, words, words),
     seen=st.dictionaries(words, words, max_size=3),
     intake=st.lists(st.builds(Incoming, words, words, words, words), max_size=2).map(tuple),
     final_children=st.lists(words, max_size=2).map(tuple),
@@ -222,7 +224,7 @@ def test_the_state_of_a_conversation_comes_back_as_it_was_stored(state) -> None:
 
 
 channels = st.builds(
-    ChannelState, st.floats(0, 1e9), st.none() | st.builds(Fault, words), words,
+    ChannelState, st.floats(0, 1e9), st.none() | st.builds(MirrorFault, words), words,
     opening=st.just(("vs-1",)), memory=st.just({"limits": {"a": [1]}}),
     fallbacks=st.just({"no-active-binding": 2}), strangers=st.just({"eve": 1}),
 )  # fmt: skip

@@ -3,9 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.delivery.gating import NOTICE_GATES, Gate, Readings, Telling, Verdict, decide_notice
+from vyane_cli.delivery.gating import (
+    NOTICE_GATES,
+    DeliveryVerdict,
+    Gate,
+    Readings,
+    Telling,
+    decide_notice,
+)
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.mail.mailbox import Handshake, Head, Stage
+from vyane_cli.mail.mailbox import Handshake, HandshakeStage, Head
 from vyane_cli.projects.notice_rules import (
     STALL_STEPS_S,
     Book,
@@ -94,7 +101,19 @@ def test_after_it_was_seen_no_step_of_the_wall_clock_makes_a_stall(step_s, waite
 
 
 def test_a_book_is_read_back_and_forgets_what_the_ledger_has_no_more():
-    book = Book({"T1": "done:1", "T2": "done:2"}, "d", "m", 1.0, "b", 2, "s", "k", "b", 3, 4.0)
+    book = Book(
+        told={"T1": "done:1", "T2": "done:2"},
+        digest="d",
+        message="m",
+        at=1.0,
+        boot="b",
+        boot_ms=2,
+        stall="s",
+        mark="k",
+        mark_boot="b",
+        mark_boot_ms=3,
+        mark_age_s=4.0,
+    )
 
     assert parse_book(render_book(book)) == book
     assert forget(book, Ledger((Task("T2", "two"),))).told == {"T2": "done:2"}
@@ -104,12 +123,12 @@ def test_a_book_is_read_back_and_forgets_what_the_ledger_has_no_more():
 
 
 def test_with_every_gate_open_a_notice_is_told():
-    assert decide_notice(FREE).verdict is Verdict.START
+    assert decide_notice(FREE).verdict is DeliveryVerdict.START
 
 
 def test_each_throttle_refuses_by_its_name():
     busy = FREE._replace(liveness=Liveness.BUSY)
-    open_start = Head(handshake=Handshake("m", "s", Stage.WAIT_DONE, NOW.boot_ms))
+    open_start = Head(handshake=Handshake("m", "s", HandshakeStage.WAIT_DONE, NOW.boot_ms))
     refusals = {
         Gate.SINGLE_ITEM: (
             FREE._replace(notice=Telling("new", waiting="m")),
@@ -129,7 +148,7 @@ def test_each_throttle_refuses_by_its_name():
     for gate, readings in refusals.items():
         for one in readings:
             decision = decide_notice(one)
-            assert (decision.verdict, decision.rule) == (Verdict.HOLD, gate)
+            assert (decision.verdict, decision.rule) == (DeliveryVerdict.HOLD, gate)
 
 
 def test_the_last_second_counts():

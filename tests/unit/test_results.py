@@ -23,10 +23,10 @@ from vyane_cli.children.result_rules import (
 from vyane_cli.kernel.ids import is_ulid, render_ulid
 from vyane_cli.kernel.text import Templates, utf16_length
 from vyane_cli.mail.envelope import BUDGET, paginate
-from vyane_cli.mail.mailbox import Entry
-from vyane_cli.mail.message import Kind, Lane, Message, ToKind, check_payload
+from vyane_cli.mail.mailbox import MailEntry
+from vyane_cli.mail.message import Lane, Message, MessageKind, ToKind, check_payload
 from vyane_cli.sessions.speaker import FromKind
-from vyane_cli.storage import templates
+from vyane_cli.storage import settings
 
 DISPATCH = render_ulid(1_700_000_000_000, b"0123456789")
 
@@ -50,7 +50,7 @@ def test_a_result_is_within_both_caps_and_a_longer_one_refers_to_its_whole(text,
     planned = plan_result(Report(Ending.SUCCESS, text * times))
     shown = planned.payload.get("summary", planned.payload.get("head"))
 
-    check_payload(Kind.TASK_RESULT, dict(planned.payload))
+    check_payload(MessageKind.TASK_RESULT, dict(planned.payload))
     assert estimate_tokens(shown) <= TOKENS_MAX
     assert utf16_length(shown) <= UNITS_MAX
     if planned.digest:
@@ -75,10 +75,10 @@ def test_a_long_result_fits_one_hook_output_with_the_command_that_prints_the_res
     planned = plan_result(Report(Ending.SUCCESS, character * 40_000))
     message = Message(
         result_id(DISPATCH), 1.0, 60.0, FromKind.WORKER, "w-1", "n" * 80, ToKind.WORKER, "w-2",
-        Kind.TASK_RESULT, Lane.DIRECT, payload=planned.payload,
+        MessageKind.TASK_RESULT, Lane.DIRECT, payload=planned.payload,
     )  # fmt: skip
-    texts: Templates = templates.load(language)
-    page = paginate([Entry(message, 0)], texts)
+    texts: Templates = settings.load_templates(language)
+    page = paginate([MailEntry(message, 0)], texts)
 
     assert page.left == 0
     assert utf16_length(page.text) <= BUDGET

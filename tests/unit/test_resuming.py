@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.unit.scripted import message
 from vyane_cli.delivery.gating import Readings
 from vyane_cli.delivery.resume_rules import Allow, Closed, ask_resume, decide_start
-from vyane_cli.mail.mailbox import Entry, Head
-from vyane_cli.mail.message import Lane, Status
+from vyane_cli.mail.mailbox import Head, MailEntry
+from vyane_cli.mail.message import Lane, MessageStatus
 from vyane_cli.sessions.liveness_rules import Liveness
 
 CLOSED = Closed(gone=True, ended="other", child=False, over=False, command=True)
@@ -53,8 +53,8 @@ def test_a_process_that_may_be_there_is_never_doubled(closed):
     assert ask_resume(closed, Allow.NEVER)
 
 
-def entry(lane: Lane, ts: float = 100.0, **more) -> Entry:
-    return Entry(message(1, lane=lane, ts=ts), 0, **more)
+def entry(lane: Lane, ts: float = 100.0, **more) -> MailEntry:
+    return MailEntry(message(1, lane=lane, ts=ts), 0, **more)
 
 
 def readings(**head) -> Readings:
@@ -69,7 +69,7 @@ def readings(**head) -> Readings:
         (entry(Lane.NORMAL), {}, 0.0, "resume/normal"),
         (entry(Lane.QUIET), {}, 0.0, None),
         (entry(Lane.DIRECT), {}, 100.0, None),  # the last try was made for it
-        (entry(Lane.DIRECT, status=Status.CONSUMED), {}, 0.0, None),
+        (entry(Lane.DIRECT, status=MessageStatus.CONSUMED), {}, 0.0, None),
         (entry(Lane.NORMAL), {"normal_ms": NOW_MS - 1}, 0.0, None),
         (entry(Lane.DIRECT), {"normal_ms": NOW_MS - 1}, 0.0, "resume/direct"),
         (entry(Lane.DIRECT), {"starts_ms": (NOW_MS,) * 30}, 0.0, None),

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from vyane_cli.projects.judging import GoalState
+from vyane_cli.projects.goal import GoalState
 from vyane_cli.projects.round_rules import (
     ACTIONS,
     MATRIX,
@@ -23,13 +23,13 @@ from vyane_cli.projects.round_rules import (
 
 KINDS = (Schedule, Lock, Sources, Main, Queue, Executing, GoalState)
 SURE = Inputs(
-    Schedule.ACTIVE,
-    Lock.OURS,
-    Sources.READABLE,
-    Main.DECLARED,
-    Queue.EMPTY,
-    Executing.NO,
-    GoalState.OPEN,
+    schedule=Schedule.ACTIVE,
+    lock=Lock.OURS,
+    sources=Sources.READABLE,
+    main=Main.DECLARED,
+    queue=Queue.EMPTY,
+    executing=Executing.NO,
+    goal=GoalState.OPEN,
 )
 
 

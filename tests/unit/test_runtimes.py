@@ -88,8 +88,8 @@ def test_a_child_has_none_of_its_parents_host_ids():
         "VYANE_WORKER": "w-parent",
         "ANTHROPIC_API_KEY": "k",
     }
-    runtime = ChildRuntime(("x",), keep=("CLAUDE_CONFIG_DIR",))
-    assert child_environment(parent, runtime, "/home", "w-child") == {
+    home = ChildRuntime(("x",), keep=("CLAUDE_CONFIG_DIR",))
+    assert child_environment(parent, home, "/home", "w-child") == {
         "PATH": "/bin",
         "CLAUDE_CONFIG_DIR": "/c",
         "ANTHROPIC_API_KEY": "k",

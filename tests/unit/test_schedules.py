@@ -10,7 +10,7 @@ from vyane_cli.projects.schedule_rules import (
     DEFAULT,
     NAMES,
     Installed,
-    Status,
+    ScheduleStatus,
     With,
     check_schedule,
     completed,
@@ -32,14 +32,14 @@ def test_a_file_is_read_back_with_what_others_wrote_beside_it():
 
 
 def test_a_pause_changes_the_status_of_both_and_nothing_else():
-    paused = DEFAULT.with_status(Status.PAUSED)
+    paused = DEFAULT.with_status(ScheduleStatus.PAUSED)
 
     assert paused.paused
     assert not DEFAULT.paused
     assert [plan.rrule for plan in paused.plans.values()] == [
         plan.rrule for plan in DEFAULT.plans.values()
     ]
-    assert paused.with_status(Status.ACTIVE) == DEFAULT
+    assert paused.with_status(ScheduleStatus.ACTIVE) == DEFAULT
     assert paused.with_rules({"A": "FREQ=HOURLY"}).paused
 
 
@@ -77,13 +77,13 @@ def at_utc(at: float) -> tuple[int, int, int]:
 def test_the_next_round_is_the_first_of_what_is_active():
     assert next_round(DEFAULT, 0.0, at_utc) == 900.0, "B, a quarter past"
     assert next_round(DEFAULT, 900.0, at_utc) == 1800.0, "A"
-    assert next_round(DEFAULT.with_status(Status.PAUSED), 0.0, at_utc) is None
+    assert next_round(DEFAULT.with_status(ScheduleStatus.PAUSED), 0.0, at_utc) is None
 
 
 @pytest.mark.parametrize("until_s, due", [(2_699, False), (2_700, True), (100_000, True)])
 def test_so_many_rounds_were_due_or_not(until_s, due):
     assert were_due(DEFAULT, 3, 0.0, until_s, at_utc) is due
-    assert not were_due(DEFAULT.with_status(Status.PAUSED), 3, 0.0, until_s, at_utc)
+    assert not were_due(DEFAULT.with_status(ScheduleStatus.PAUSED), 3, 0.0, until_s, at_utc)
 
 
 def test_there_are_two_schedules():
@@ -103,9 +103,9 @@ def test_where_hosts_keep_their_settings_is_kept_for_runtimes_that_take_it():
     """What works from the shell that made the timers works from them."""
     environ = {"CLAUDE_CONFIG_DIR": "/opt/claude", "CODEX_HOME": "/opt/codex", "CLAUDECODE": "1"}
     kept = completed({"PATH": "/bin"}, recorded(environ), "/v")
-    runtime = find_runtime("claude", {})
+    home = find_runtime("claude", {})
 
-    given = child_environment(kept, runtime._replace(keep=("CLAUDE_CONFIG_DIR",)), "/h", "w-1")
+    given = child_environment(kept, home._replace(keep=("CLAUDE_CONFIG_DIR",)), "/h", "w-1")
     assert given["CLAUDE_CONFIG_DIR"] == "/opt/claude"
     assert "CODEX_HOME" not in given
     assert "CLAUDECODE" not in kept

@@ -10,7 +10,7 @@ from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
 from vyane_cli.kernel.config import (
     DEFAULTS,
     KEYS,
-    Limits,
+    DeliveryLimits,
     check_key,
     check_value,
     parse_config,
@@ -46,7 +46,7 @@ def test_every_setting_has_a_meaning_and_a_default_that_is_valid(key):
 
 def test_the_defaults_of_the_settings_are_those_of_the_gates():
     """One number, in two places that agree."""
-    assert DEFAULTS.limits == Limits()
+    assert DEFAULTS.limits == DeliveryLimits()
 
 
 def test_an_unknown_setting_names_the_nearest():

@@ -8,8 +8,15 @@ from vyane_cli.errors import InvalidInputError
 from vyane_cli.hosts.port import Trigger
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.timeline import turns
-from vyane_cli.timeline.check import Checker, Damage
-from vyane_cli.timeline.events import CATEGORIES, PRODUCED, SCHEMAS, EventKind, Outcome, check_event
+from vyane_cli.timeline.check import Checker, TimelineDamage
+from vyane_cli.timeline.events import (
+    CATEGORIES,
+    PRODUCED,
+    SCHEMAS,
+    EventKind,
+    TurnOutcome,
+    check_event,
+)
 from vyane_cli.timeline.turns import (
     STEPS,
     Standing,
@@ -55,13 +62,13 @@ def lines(state: Transition) -> list[dict]:
 def two_turns() -> list[dict]:
     state = begin(Transition(TimelineHead("e" * 32)))
     state = turns.emit(state, EventKind.TOOL_OBSERVED, {"tool": "Bash"}, CLOCK)
-    state = turns.finish(state, CLOCK, Outcome.SUCCESS)
+    state = turns.finish(state, CLOCK, TurnOutcome.SUCCESS)
     state = turns.emit(state, EventKind.DIAGNOSTIC, {"code": "x"}, CLOCK)
     state = begin(state, 2)
-    return lines(turns.finish(state, CLOCK, Outcome.ERROR, "rate_limit"))
+    return lines(turns.finish(state, CLOCK, TurnOutcome.ERROR, "rate_limit"))
 
 
-def found(records: list[dict]) -> Damage | None:
+def found(records: list[dict]) -> TimelineDamage | None:
     checker = Checker(VS)
     for record in records:
         fault = checker.check(record)
@@ -77,20 +84,28 @@ def test_every_head_that_a_transition_gives_is_the_head_of_its_line() -> None:
 @pytest.mark.parametrize(
     "line, change, damage",
     [
-        (1, {"v": 2}, Damage.UNKNOWN_VERSION),
-        (1, {"v": None}, Damage.UNKNOWN_VERSION),
-        (1, {"kind": "ToolHeard"}, Damage.UNKNOWN_KIND),
-        (1, {"session": "vs-ffffffffffff"}, Damage.ENVELOPE_MISMATCH),
-        (1, {"epoch": "f" * 32}, Damage.ENVELOPE_MISMATCH),
-        (1, {"payload": None}, Damage.ENVELOPE_MISMATCH),
-        (1, {"seq": 4}, Damage.SEQ_GAP),
-        (0, {"seq": 2}, Damage.SEQ_GAP),
-        (1, {"turn": "01" + "9" * 24}, Damage.INVALID_LIFECYCLE),
-        (3, {"turn": "01" + "0" * 23 + "1"}, Damage.INVALID_LIFECYCLE),  # of a finished turn
-        (2, {"kind": "TurnStarted", "turn": "x", "turn_number": 2}, Damage.INVALID_LIFECYCLE),
-        (5, {"turn": "01" + "0" * 23 + "1"}, Damage.INVALID_LIFECYCLE),
-        (4, {"turn_number": 3}, Damage.INVALID_LIFECYCLE),
-        (1, {"head": {}}, Damage.INVALID_LIFECYCLE),
+        (1, {"v": 2}, TimelineDamage.UNKNOWN_VERSION),
+        (1, {"v": None}, TimelineDamage.UNKNOWN_VERSION),
+        (1, {"kind": "ToolHeard"}, TimelineDamage.UNKNOWN_KIND),
+        (1, {"session": "vs-ffffffffffff"}, TimelineDamage.ENVELOPE_MISMATCH),
+        (1, {"epoch": "f" * 32}, TimelineDamage.ENVELOPE_MISMATCH),
+        (1, {"payload": None}, TimelineDamage.ENVELOPE_MISMATCH),
+        (1, {"seq": 4}, TimelineDamage.SEQ_GAP),
+        (0, {"seq": 2}, TimelineDamage.SEQ_GAP),
+        (1, {"turn": "01" + "9" * 24}, TimelineDamage.INVALID_LIFECYCLE),
+        (
+            3,
+            {"turn": "01" + "0" * 23 + "1"},
+            TimelineDamage.INVALID_LIFECYCLE,
+        ),  # of a finished turn
+        (
+            2,
+            {"kind": "TurnStarted", "turn": "x", "turn_number": 2},
+            TimelineDamage.INVALID_LIFECYCLE,
+        ),
+        (5, {"turn": "01" + "0" * 23 + "1"}, TimelineDamage.INVALID_LIFECYCLE),
+        (4, {"turn_number": 3}, TimelineDamage.INVALID_LIFECYCLE),
+        (1, {"head": {}}, TimelineDamage.INVALID_LIFECYCLE),
     ],
 )
 def test_each_kind_of_damage_is_told_from_the_others(line, change, damage) -> None:
@@ -103,13 +118,13 @@ def test_each_kind_of_damage_is_told_from_the_others(line, change, damage) -> No
 def test_a_finish_without_a_start_is_an_invalid_lifecycle() -> None:
     finish = two_turns()[2] | {"seq": 1}
 
-    assert found([finish]) == Damage.INVALID_LIFECYCLE
+    assert found([finish]) == TimelineDamage.INVALID_LIFECYCLE
 
 
 def test_a_line_that_is_left_out_is_a_gap() -> None:
     records = two_turns()
 
-    assert found(records[:1] + records[2:]) == Damage.SEQ_GAP
+    assert found(records[:1] + records[2:]) == TimelineDamage.SEQ_GAP
 
 
 def test_a_head_comes_back_from_its_stored_form_whatever_is_empty_in_it() -> None:
@@ -124,7 +139,7 @@ def test_a_wall_clock_that_goes_back_is_told_once_and_changes_no_order() -> None
     back = CLOCK._replace(now_ms=CLOCK.now_ms - 3_600_000)
     state = begin(Transition(TimelineHead("e" * 32)))
     state = turns.emit(state, EventKind.TOOL_OBSERVED, {"tool": "A"}, back)
-    state = turns.finish(state, back, Outcome.SUCCESS)
+    state = turns.finish(state, back, TurnOutcome.SUCCESS)
     state = turns.start(
         state, back, turn="01" + "7" * 24, token="t", trigger=Trigger.HUMAN, session="host"
     )

@@ -17,11 +17,17 @@ from vyane_cli.children.order import (
     prompt_slug,
 )
 from vyane_cli.errors import ConflictError, InvalidInputError
-from vyane_cli.mail.message import Kind, Lane
+from vyane_cli.mail.message import Lane, MessageKind
 from vyane_cli.sessions.worker import NAME_MAX, Worker, WorkerStatus
 
 PARENT = Worker("w-000000000001", "auth-refactor", "claude", "vs-000000000001")
-FRESH = Fresh("w-000000000002", "vs-000000000002", "01J00000000000000000000000", "ab" * 16, 7.0)
+FRESH = Fresh(
+    worker="w-000000000002",
+    logical_session="vs-000000000002",
+    dispatch="01J00000000000000000000000",
+    trace="ab" * 16,
+    at=7.0,
+)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,7 @@ def test_the_records_of_a_child_name_each_other():
     assert plan.logical.parent_logical_id == PARENT.logical_session_id
     assert plan.logical.spawned_by_worker_id == PARENT.id
     assert plan.logical.spawn_purpose == "research"
-    assert (message.kind, message.lane) == (Kind.TASK_DISPATCH, Lane.DIRECT)
+    assert (message.kind, message.lane) == (MessageKind.TASK_DISPATCH, Lane.DIRECT)
     assert (message.from_id, message.to_id) == (PARENT.id, child.id)
     assert message.correlation_id == message.id
     assert message.launched

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.projects.queue import (
     Graph,
-    Node,
+    GraphNode,
     check_links,
     critical,
     critical_path,
@@ -98,7 +98,7 @@ def test_a_task_that_is_not_there_yet_is_not_named_as_the_nearest():
 
 
 def test_a_node_with_the_id_of_a_task_adds_links_to_it():
-    graph = Graph((Node("design"), Node("T2", after=("design",))))
+    graph = Graph((GraphNode("design"), GraphNode("T2", after=("design",))))
 
     assert dependencies([("T1", ()), ("T2", ("T1",))], graph) == {
         "T1": (), "T2": ("T1", "design"), "design": (),
@@ -135,10 +135,10 @@ def test_what_is_wrong_in_an_edited_graph_is_named_by_its_place(data, says):
 
 
 def test_a_node_is_put_once_and_found_by_its_id():
-    graph = put_node(put_node(Graph(), Node("a")), Node("a", "again"))
+    graph = put_node(put_node(Graph(), GraphNode("a")), GraphNode("a", "again"))
 
     assert find_node(graph, "a").title == "again"
     with pytest.raises(NotFoundError):
         find_node(graph, "b")
     with pytest.raises(InvalidInputError):
-        put_node(graph, Node("a b"))
+        put_node(graph, GraphNode("a b"))

@@ -7,19 +7,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
-from vyane_cli.projects.ledger_2 import add, find_task, transition
-from vyane_cli.projects.ledger_form import parse_ledger, render_ledger
-from vyane_cli.projects.queue import Graph, Node
-from vyane_cli.projects.queue_2 import blocked, has_queue, startable, waiting_for
-from vyane_cli.projects.task import TRANSITIONS, Change, Ledger, Task, TaskStatus
+from vyane_cli.projects.queue import (
+    Graph,
+    GraphNode,
+    add,
+    blocked,
+    find_task,
+    has_queue,
+    startable,
+    transition,
+    waiting_for,
+)
+from vyane_cli.projects.task import (
+    TRANSITIONS,
+    Ledger,
+    Task,
+    TaskStatus,
+    TaskUpdate,
+    parse_ledger,
+    render_ledger,
+)
 
 PENDING, RUNNING, DONE, BLOCKED = TaskStatus
 GRAPH = Graph()
 
 
-def whole(status: TaskStatus, **more: str) -> Change:
+def whole(status: TaskStatus, **more: str) -> TaskUpdate:
     """A change with all that its status needs."""
-    return Change(
+    return TaskUpdate(
         status,
         reason="waits for a key" if status is BLOCKED else "",
         no_artifact_reason="a talk" if status is DONE else "",
@@ -64,14 +79,14 @@ def test_a_task_moves_only_as_the_table_says(before, after):
 @pytest.mark.parametrize(
     "change, field",
     [
-        (Change(BLOCKED), "reason"),
-        (Change(BLOCKED, reason="  "), "reason"),
-        (Change(DONE), "artifact"),
-        (Change(DONE, no_artifact_reason=" "), "artifact"),
-        (Change(DONE, artifact="a", no_artifact_reason="b"), "no-artifact-reason"),
-        (Change(RUNNING, reason="why"), "reason"),
-        (Change(RUNNING, artifact="a"), "artifact"),
-        (Change(BLOCKED, reason="x", artifact="a"), "artifact"),
+        (TaskUpdate(BLOCKED), "reason"),
+        (TaskUpdate(BLOCKED, reason="  "), "reason"),
+        (TaskUpdate(DONE), "artifact"),
+        (TaskUpdate(DONE, no_artifact_reason=" "), "artifact"),
+        (TaskUpdate(DONE, artifact="a", no_artifact_reason="b"), "no-artifact-reason"),
+        (TaskUpdate(RUNNING, reason="why"), "reason"),
+        (TaskUpdate(RUNNING, artifact="a"), "artifact"),
+        (TaskUpdate(BLOCKED, reason="x", artifact="a"), "artifact"),
     ],
 )
 def test_a_report_that_lacks_what_its_status_needs_changes_nothing(change, field):
@@ -109,7 +124,7 @@ def test_of_the_tasks_of_one_line_one_runs_and_other_lines_go_on():
 
 
 def test_a_task_starts_when_all_that_it_comes_after_is_done_also_nodes_of_the_graph():
-    graph = Graph((Node("design"), Node("T2", after=("design",))))
+    graph = Graph((GraphNode("design"), GraphNode("T2", after=("design",))))
     ledger = ledger_of(titled(), titled(after=("T1",)))
 
     assert waiting_for(ledger, graph, ledger.tasks[1]) == ("T1", "design")
@@ -118,7 +133,7 @@ def test_a_task_starts_when_all_that_it_comes_after_is_done_also_nodes_of_the_gr
     assert caught.value.slug == "not_ready"
     ledger = transition(ledger, graph, "T1", whole(DONE), 3.0)
     assert startable(ledger, graph) == ()
-    ready = Graph((Node("design", done=True), Node("T2", after=("design",))))
+    ready = Graph((GraphNode("design", done=True), GraphNode("T2", after=("design",))))
     assert [task.id for task in startable(ledger, ready)] == ["T2"]
 
 

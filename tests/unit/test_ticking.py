@@ -8,10 +8,10 @@ from tests.unit.scripted import HOST, ME, Scripted, message, said
 from vyane_cli.delivery.decide import plan_tick
 from vyane_cli.delivery.gating import Moment
 from vyane_cli.delivery.plan import UNTURNED, moment_of
-from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall, Trigger
-from vyane_cli.kernel.config import Limits
-from vyane_cli.mail.mailbox import Head, Mailbox, Op, Stage
-from vyane_cli.mail.message import Kind, Lane, Status, ToKind
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply, ToolCall, Trigger
+from vyane_cli.kernel.config import DeliveryLimits
+from vyane_cli.mail.mailbox import HandshakeStage, Head, Mailbox, Op
+from vyane_cli.mail.message import Lane, MessageKind, MessageStatus, ToKind
 from vyane_cli.sessions.speaker import FromKind
 
 HUMAN = FromKind.HUMAN
@@ -75,10 +75,12 @@ def test_an_id_of_an_earlier_turn_moves_nothing(one, event):
     assert one.status(mail) == "pending"
 
 
-@pytest.mark.parametrize("event", [Event.FILE_CHANGED, Event.CWD_CHANGED, Event.SESSION_START])
+@pytest.mark.parametrize(
+    "event", [HostEvent.FILE_CHANGED, HostEvent.CWD_CHANGED, HostEvent.SESSION_START]
+)
 def test_an_event_that_is_no_turn_event_starts_no_turn(one, event):
     """FileChanged and its like carry stale ids."""
-    one.call(event, turn="unheard-of", rewake=event is Event.FILE_CHANGED)
+    one.call(event, turn="unheard-of", rewake=event is HostEvent.FILE_CHANGED)
 
     assert one.events == []
 
@@ -86,15 +88,15 @@ def test_an_event_that_is_no_turn_event_starts_no_turn(one, event):
 def test_that_the_person_is_asked_is_a_fact_of_the_running_turn_and_hands_nothing_over(one):
     """Tool and the fact alone; a late one of another turn, or a subagent's, leaves no trace."""
     one.prompt()
-    mail = one.say("hello", kind=Kind.INFO)
+    mail = one.say("hello", kind=MessageKind.INFO)
     tool = (ToolCall("", "Bash"),)
 
-    one.call(Event.PERMISSION, tools=tool)
-    one.call(Event.PERMISSION, tools=tool, turn="T9")
-    one.call(Event.PERMISSION, tools=tool, subagent=True)
+    one.call(HostEvent.PERMISSION, tools=tool)
+    one.call(HostEvent.PERMISSION, tools=tool, turn="T9")
+    one.call(HostEvent.PERMISSION, tools=tool, subagent=True)
     assert one.status(mail) == "pending"
     one.stop()
-    one.call(Event.PERMISSION, tools=tool)
+    one.call(HostEvent.PERMISSION, tools=tool)
 
     asked = [e for e in one.events if e.kind == "PermissionObserved"]
     assert [e.payload for e in asked] == [{"tool": "Bash", "decision": "asked"}]
@@ -143,7 +145,7 @@ def test_a_stop_failure_ends_the_turn_with_the_hosts_code(one):
     """An API error is a terminal with a stable code, and hands nothing over."""
     one.prompt()
     mail = one.say(from_kind=HUMAN)
-    plan = one.call(Event.STOP_FAILURE, error="rate_limit")
+    plan = one.call(HostEvent.STOP_FAILURE, error="rate_limit")
 
     assert one.outcomes() == ["error/rate_limit"]
     assert said(plan.reply) == ""
@@ -199,8 +201,8 @@ def test_tools_are_observed_once_by_their_ids(one):
 
 def test_a_pull_takes_all_lanes_in_order(one):
     """Control, direct, normal, quiet, then by position."""
-    control = one.say("t", kind=Kind.TAKEOVER, from_kind=HUMAN)
-    quiet = one.say("q", kind=Kind.INFO)
+    control = one.say("t", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
+    quiet = one.say("q", kind=MessageKind.INFO)
     normal1, normal2 = one.say("n1"), one.say("n2")
     direct = one.say("d", from_kind=HUMAN)
     one.prompt()
@@ -407,7 +409,7 @@ def test_a_watch_hands_over_one_message_of_its_lane(one):
     assert second not in plan.reply.wake
     assert one.entry(first).handed
     assert one.head.handshake.id == first
-    assert one.head.handshake.stage is Stage.WAIT_START
+    assert one.head.handshake.stage is HandshakeStage.WAIT_START
 
 
 def test_the_prompt_event_that_names_it_makes_it_delivered(one):
@@ -416,7 +418,7 @@ def test_the_prompt_event_that_names_it_makes_it_delivered(one):
     one.watch()
     assert one.status(mail) == "pending"
     one.woken(mail)
-    assert one.head.handshake.stage is Stage.WAIT_DONE
+    assert one.head.handshake.stage is HandshakeStage.WAIT_DONE
     one.tool()
 
     assert one.status(mail) == "consumed"
@@ -509,7 +511,7 @@ def test_mail_stops_nobody_who_is_busy(one):
 def test_a_watch_takes_no_control_mail_from_a_busy_session(one):
     """The next tool call of the running turn is the interruption."""
     one.prompt()
-    one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     plan = one.watch()
 
     assert plan.showing is None
@@ -518,14 +520,14 @@ def test_a_watch_takes_no_control_mail_from_a_busy_session(one):
 
 def test_quiet_mail_never_starts_a_turn(one):
     """It rides along, or waits for the next turn."""
-    mail = one.say(kind=Kind.INFO)
+    mail = one.say(kind=MessageKind.INFO)
     assert one.watch().showing is None
     assert one.idle().showing is None
     assert one.rewake().showing is None
     one.prompt()
     one.stop()
     assert one.shown == [mail]
-    other = one.say(kind=Kind.INFO)
+    other = one.say(kind=MessageKind.INFO)
     one.prompt()
     assert one.stop().showing is None
     assert one.shown == [mail, other]
@@ -534,7 +536,7 @@ def test_quiet_mail_never_starts_a_turn(one):
 def test_a_stop_starts_the_next_turn_and_other_mail_rides_along(one):
     """Stop continues the session with what may start a turn; quiet mail goes with it."""
     one.prompt("A")
-    quiet, normal, direct = one.say(kind=Kind.INFO), one.say(), one.say(from_kind=HUMAN)
+    quiet, normal, direct = one.say(kind=MessageKind.INFO), one.say(), one.say(from_kind=HUMAN)
     plan = one.stop()
 
     assert one.shown == [direct, normal, quiet]
@@ -624,9 +626,9 @@ def test_any_terminal_of_the_turn_closes_the_handshake(one, ending):
     mail = one.say(from_kind=HUMAN)
     one.watch()
     one.woken(mail)
-    assert one.head.handshake.stage is Stage.WAIT_DONE
+    assert one.head.handshake.stage is HandshakeStage.WAIT_DONE
     if ending == "failure":
-        one.call(Event.STOP_FAILURE, error="x")
+        one.call(HostEvent.STOP_FAILURE, error="x")
     else:
         getattr(one, ending)()
 
@@ -641,7 +643,7 @@ def test_the_handshake_is_open_while_its_turn_runs(one):
     one.woken(mail)
 
     assert one.head.handshake is not None
-    assert one.head.handshake.stage is Stage.WAIT_DONE
+    assert one.head.handshake.stage is HandshakeStage.WAIT_DONE
 
 
 def test_a_start_that_never_began_calls_a_person_once_and_is_released(one):
@@ -732,7 +734,7 @@ def test_a_host_that_never_starts_the_turn_is_not_rung_for_ever(one):
 
 def test_thirty_starts_an_hour_end_a_loop_and_call_a_person(one):
     """The rate guard: two sessions that answer each other for ever are stopped."""
-    one.limits = Limits(starts_per_hour=3)
+    one.limits = DeliveryLimits(starts_per_hour=3)
     for _ in range(3):
         mail = one.say(from_kind=HUMAN)
         one.watch()
@@ -751,8 +753,8 @@ def test_thirty_starts_an_hour_end_a_loop_and_call_a_person(one):
 
 def test_the_rate_guard_lets_control_mail_through(one):
     """Control has no gates."""
-    one.limits = Limits(starts_per_hour=0)
-    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.limits = DeliveryLimits(starts_per_hour=0)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.watch()
 
     assert one.shown == [mail]
@@ -764,7 +766,7 @@ def test_the_rate_guard_lets_control_mail_through(one):
 def test_a_takeover_stops_the_next_tool_and_gives_its_text_there(one):
     """Interruption and injection in one step: short reason, envelope as context."""
     one.prompt()
-    mail = one.say("do this instead", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say("do this instead", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     plan = one.tool()
 
     assert plan.reply.deny == "<deny-takeover>"
@@ -776,7 +778,7 @@ def test_a_takeover_stops_the_next_tool_and_gives_its_text_there(one):
 def test_the_other_calls_of_the_batch_are_denied_with_a_fixed_text(one):
     """Parallel calls do not run, and the envelope is not shown twice."""
     one.prompt()
-    mail = one.say("do this instead", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say("do this instead", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     plan = one.tool()
 
@@ -788,7 +790,7 @@ def test_the_other_calls_of_the_batch_are_denied_with_a_fixed_text(one):
 def test_the_end_of_the_batch_clears_control(one):
     """After PostToolBatch tools run again."""
     one.prompt()
-    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     assert one.tool().markers.control
     one.tool()
     assert not one.batch().markers.control
@@ -800,7 +802,7 @@ def test_the_end_of_the_batch_clears_control(one):
 def test_a_turn_after_the_takeover_is_free_though_no_batch_came(one):
     """Control is cleared at the next event of another turn."""
     one.prompt()
-    one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.prompt()
     one.batch()
@@ -815,7 +817,7 @@ def consumed(one) -> list[str]:
 def test_a_takeover_is_over_at_the_end_of_the_turn_that_read_it(one):
     """TakeoverConsumed comes after that turn's TurnFinished, once, though it was read before."""
     one.prompt()
-    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.batch()
     assert one.status(mail) == "consumed"
@@ -833,7 +835,7 @@ def test_a_takeover_is_over_at_the_end_of_the_turn_that_read_it(one):
 @pytest.mark.parametrize("ends", ["stop", "prompt", "end"])
 def test_a_takeover_of_an_idle_session_is_over_with_the_turn_that_it_made(one, ends):
     """Whether that turn stops, is broken off by Esc, or the session ends."""
-    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.watch()
     one.woken(mail)
     one.tool()
@@ -847,10 +849,10 @@ def test_a_takeover_of_an_idle_session_is_over_with_the_turn_that_it_made(one, e
 def test_of_two_takeovers_in_one_turn_each_is_over_once(one):
     """The later one has the turn."""
     one.prompt()
-    first = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    first = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.batch()
-    second = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    second = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.batch()
     one.stop()
@@ -862,8 +864,8 @@ def test_work_that_waited_before_a_takeover_is_fenced_until_it_is_over(one):
     """Neither with the envelope nor in the carrying turn; at its end it may start the next."""
     one.prompt()
     old = one.say("the old plan")
-    info = one.say("a fact", kind=Kind.INFO)
-    takeover = one.say("the new plan", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    info = one.say("a fact", kind=MessageKind.INFO)
+    takeover = one.say("the new plan", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     new = one.say("about the new plan")
     one.tool()
     plan = one.batch()
@@ -881,7 +883,7 @@ def test_the_fence_holds_what_would_ride_along_at_a_stop(one):
     """A takeover that begins a turn at a Stop comes without the older work."""
     one.prompt()
     old = one.say("the old plan")
-    takeover = one.say("the new plan", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    takeover = one.say("the new plan", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.stop()
 
     assert one.shown == [takeover]
@@ -892,7 +894,7 @@ def test_the_persons_decision_opens_the_fence(one):
     """`takeover --resolve`: older work goes on in the same turn, and the takeover is over."""
     one.prompt()
     old = one.say("the old plan")
-    mail = one.say("wait", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say("wait", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.batch()
     decision = one.say("go on as planned", from_kind=HUMAN, takeover=mail)
@@ -906,7 +908,7 @@ def test_an_agent_cannot_open_the_fence(one):
     """The same payload from a worker decides nothing."""
     one.prompt()
     old = one.say("the old plan")
-    mail = one.say("wait", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say("wait", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.batch()
     one.say("go on as planned", takeover=mail)
@@ -919,7 +921,7 @@ def test_an_agent_cannot_open_the_fence(one):
 def test_a_takeover_that_does_not_interrupt_waits_for_the_next_turn(one):
     """Soft: no tool is denied, nothing is said after a batch; at the Stop it begins a turn."""
     one.prompt()
-    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN, interrupt_first=False)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN, interrupt_first=False)
     plan = one.tool()
     assert plan.reply.deny == ""
     assert not plan.markers.control
@@ -933,10 +935,10 @@ def test_a_takeover_that_does_not_interrupt_waits_for_the_next_turn(one):
 def test_a_cancelled_turn_ends_the_takeover_that_it_carried(one):
     """The cancel ends the turn without a Stop."""
     one.prompt()
-    mail = one.say(kind=Kind.TAKEOVER, from_kind=HUMAN)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     one.tool()
     one.batch()
-    one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+    one.say(kind=MessageKind.CANCEL, from_kind=HUMAN)
     one.tool()
     one.batch()
     one.prompt()
@@ -947,7 +949,7 @@ def test_a_cancelled_turn_ends_the_takeover_that_it_carried(one):
 def test_a_cancel_that_could_not_be_told_is_not_settled(one):
     """The host goes on: the turn is open, and the next batch ends it."""
     one.prompt()
-    mail = one.say("enough", kind=Kind.CANCEL, from_kind=HUMAN)
+    mail = one.say("enough", kind=MessageKind.CANCEL, from_kind=HUMAN)
     one.tool()
     one.batch(fails=True)
     assert one.outcomes() == []
@@ -973,7 +975,7 @@ def test_mail_to_the_logical_session_passes_the_same_gates(one):
 def test_a_cancel_denies_the_tools_and_ends_the_turn_at_the_batch(one):
     """`continue: false` at PostToolBatch: no Stop comes, so the tick itself ends the turn."""
     one.prompt()
-    mail = one.say("enough", kind=Kind.CANCEL, from_kind=HUMAN)
+    mail = one.say("enough", kind=MessageKind.CANCEL, from_kind=HUMAN)
     assert one.tool().reply.deny == "<deny-cancel>"
     assert one.tool().reply.deny == "<deny-cancel>"
     assert one.outcomes() == []
@@ -987,7 +989,7 @@ def test_a_cancel_denies_the_tools_and_ends_the_turn_at_the_batch(one):
 
 def test_the_cancel_of_an_idle_session_is_settled_without_a_start(one):
     """Nothing runs that could be stopped."""
-    mail = one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+    mail = one.say(kind=MessageKind.CANCEL, from_kind=HUMAN)
     plan = one.watch()
 
     assert plan.showing is None
@@ -997,7 +999,7 @@ def test_the_cancel_of_an_idle_session_is_settled_without_a_start(one):
 def test_a_cancel_of_a_child_before_its_one_turn_ends_that_turn(one):
     """Nobody attends it, so the prompt is its dispatch: its first tool does not run."""
     one.attended = False
-    mail = one.say("enough", kind=Kind.CANCEL, from_kind=HUMAN)
+    mail = one.say("enough", kind=MessageKind.CANCEL, from_kind=HUMAN)
     one.start()
     one.prompt()
     assert one.status(mail) == "pending"
@@ -1010,7 +1012,7 @@ def test_a_cancel_of_a_child_before_its_one_turn_ends_that_turn(one):
 
 def test_a_cancel_never_begins_a_turn_when_a_session_is_opened_again(one):
     """It is no text for a model."""
-    one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+    one.say(kind=MessageKind.CANCEL, from_kind=HUMAN)
 
     assert one.rewake().showing is None
 
@@ -1018,15 +1020,19 @@ def test_a_cancel_never_begins_a_turn_when_a_session_is_opened_again(one):
 def test_a_cancel_that_came_too_late_for_its_turn_stops_no_other(one):
     """It is settled when its turn has ended, not kept for the next."""
     one.prompt()
-    mail = one.say(kind=Kind.CANCEL, from_kind=HUMAN)
+    mail = one.say(kind=MessageKind.CANCEL, from_kind=HUMAN)
     one.stop()
 
     assert one.status(mail) == "consumed"
     assert one.timeline.open is None
 
 
-@pytest.mark.parametrize("event", [e for e in Event if e not in (Event.OTHER, Event.SUBAGENT)])
-@pytest.mark.parametrize("kind", [Kind.CONTEXT_INJECT, Kind.TAKEOVER, Kind.CANCEL])
+@pytest.mark.parametrize(
+    "event", [e for e in HostEvent if e not in (HostEvent.OTHER, HostEvent.SUBAGENT)]
+)
+@pytest.mark.parametrize(
+    "kind", [MessageKind.CONTEXT_INJECT, MessageKind.TAKEOVER, MessageKind.CANCEL]
+)
 def test_a_subagent_gets_no_mail_and_moves_no_turn(one, event, kind):
     """Its tools are denied with a fixed text while control stands; the envelope is kept."""
     one.prompt()
@@ -1038,7 +1044,9 @@ def test_a_subagent_gets_no_mail_and_moves_no_turn(one, event, kind):
     assert plan.showing is None
     assert said(plan.reply) == ""
     assert "secret" not in plan.reply.deny
-    assert bool(plan.reply.deny) == (event is Event.TOOL and kind is not Kind.CONTEXT_INJECT)
+    assert bool(plan.reply.deny) == (
+        event is HostEvent.TOOL and kind is not MessageKind.CONTEXT_INJECT
+    )
     assert plan.reply.stop == ""
     assert one.status(mail) == "pending"
 
@@ -1100,7 +1108,7 @@ def test_a_start_that_could_not_be_written_opens_no_handshake(one):
     assert one.head.handshake is None
 
 
-@pytest.mark.parametrize("next_call", [Event.PROMPT, Event.IDLE, Event.SESSION_END])
+@pytest.mark.parametrize("next_call", [HostEvent.PROMPT, HostEvent.IDLE, HostEvent.SESSION_END])
 def test_a_turn_whose_delivery_was_killed_before_it_was_told_was_never_submitted(one, next_call):
     """Its tick died between the claim and the settlement, and nothing was heard of the turn."""
     one.prompt()
@@ -1109,7 +1117,7 @@ def test_a_turn_whose_delivery_was_killed_before_it_was_told_was_never_submitted
     one.stop()
     one.alive = True
     one.facts = {"dead": frozenset({mail})}
-    one.call(next_call, turn="T2" if next_call is Event.PROMPT else one.turn)
+    one.call(next_call, turn="T2" if next_call is HostEvent.PROMPT else one.turn)
 
     assert one.outcomes() == ["success", "error/submit_failed"]
     assert one.entry(mail).marks == 1
@@ -1129,7 +1137,7 @@ def test_a_claimed_startable_message_stays_due(one):
     one.say(from_kind=HUMAN)
     one.alive = False
     one.watch()
-    plan = one.call(Event.CWD_CHANGED)
+    plan = one.call(HostEvent.CWD_CHANGED)
 
     assert plan.markers.due_ms is not None
 
@@ -1139,7 +1147,7 @@ def test_a_rerun_hands_nothing_over_and_rings(one):
     mail = one.say(from_kind=HUMAN)
     one.alive = False
     one.watch()
-    plan = one.call(Event.RERUN, silent=True, dead=frozenset({mail}))
+    plan = one.call(HostEvent.RERUN, silent=True, dead=frozenset({mail}))
 
     assert plan.showing is None
     assert plan.wake_self
@@ -1195,7 +1203,7 @@ def test_a_consumed_message_stays_consumed(one):
 # ------------------------------------------------------------------ totality
 
 
-@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("event", HostEvent)
 @pytest.mark.parametrize("rewake", [True, False])
 @pytest.mark.parametrize("attended", [True, False])
 def test_every_event_has_its_moment_or_none(event, rewake, attended):
@@ -1215,7 +1223,7 @@ sessions = st.sampled_from(["S1", "S1", "S1", "S2"])
 calls = st.builds(
     HookCall,
     host=st.just("claude-code"),
-    event=st.sampled_from(list(Event)),
+    event=st.sampled_from(list(HostEvent)),
     name=st.sampled_from(["Stop", "PreToolUse", "FutureEvent", ""]),
     session=sessions,
     rewake=st.booleans(),
@@ -1232,7 +1240,7 @@ calls = st.builds(
 )
 mails = st.builds(
     dict,
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(list(MessageKind)),
     from_kind=st.sampled_from(list(FromKind)),
     to_kind=st.sampled_from([ToKind.WORKER, ToKind.BROADCAST]),
     position=st.sampled_from(["before_next_turn", "after_current_tool_call", "never", None]),
@@ -1274,7 +1282,7 @@ def test_any_story_of_calls_and_mail_keeps_the_promises(script):
     claimed, handed, delivered or settled is not shown again, unless it came back
     marked; quiet mail starts nothing; and no output is longer than hosts take.
     """
-    one = Scripted(limits=Limits(starts_per_hour=5))
+    one = Scripted(limits=DeliveryLimits(starts_per_hour=5))
     shown: dict[str, int] = {}
     dying: set[str] = set()
     for what, value in script:
@@ -1305,7 +1313,7 @@ def test_any_story_of_calls_and_mail_keeps_the_promises(script):
         for entry in given_now:
             mail = entry.message.id
             known = before[mail]
-            assert known.status in (Status.PENDING, Status.DELIVERED)
+            assert known.status in (MessageStatus.PENDING, MessageStatus.DELIVERED)
             assert known.waiting or entry.marks > known.marks
             count = shown.get(mail, 0)
             assert entry.marks >= count, "shown again without a mark"
@@ -1335,7 +1343,7 @@ def test_any_story_of_calls_and_mail_keeps_the_promises(script):
         assert abs(len(starts) - len(ends)) <= 1
 
 
-@given(call=calls, facts=weather, kind=st.sampled_from(list(Kind)))
+@given(call=calls, facts=weather, kind=st.sampled_from(list(MessageKind)))
 def test_a_plan_is_a_function_of_its_inputs(call, facts, kind):
     """The same inputs give the same plan."""
     one = Scripted()
@@ -1364,7 +1372,7 @@ def test_a_turn_that_another_stop_hook_lets_go_on_is_followed(one):
     mail = one.say("hello")
     one.batch()
     assert one.shown == [mail]
-    order = one.say("stop", kind=Kind.TAKEOVER, from_kind=HUMAN)
+    order = one.say("stop", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
     assert one.tool().reply.deny
     assert one.shown == [mail, order]
     one.batch()

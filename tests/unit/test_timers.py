@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.projects.recurrence import parse_rrule
-from vyane_cli.projects.timers_2 import (
+from vyane_cli.projects.recurrence import (
     Timer,
     cron_line,
     label_of,
     mark_of,
+    parse_rrule,
     property_list,
     service_unit,
     unit_name,
@@ -26,7 +26,9 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")),
 
 def timer(home: str = "/users/ann/vyane", project: str = "shop", schedule: str = "A") -> Timer:
     words = (f"{home}/vyane", "--home", home, "wake", "--project", project, "--schedule", schedule)
-    return Timer(home, project, schedule, DUE, words, f"{home}/log")
+    return Timer(
+        home=home, project=project, schedule=schedule, due=DUE, command=words, log=f"{home}/log"
+    )
 
 
 @given(PRINTABLE.map(lambda text: f"/{text}"))

@@ -7,11 +7,9 @@ by `operations/attention`; whether that ends it is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.projects.task import TaskStatus
-from vyane_cli.sessions.worker import FINAL, WorkerStatus
 
 
 class NeedKind(StrEnum):
@@ -87,43 +85,54 @@ _PENDING = "`vyane task report {task} --project {project} --state pending`"
 
 def _unclear(kind: NeedKind, when: str, ask: str) -> NeedRow:
     """Return the row of a reason of cell E."""
-    return NeedRow(kind, ("project", "digest"), when, _UNCLEAR, ask, EndedBy.OTHER_ROUND)
+    return NeedRow(
+        kind=kind,
+        fields=("project", "digest"),
+        when=when,
+        text=_UNCLEAR,
+        ask=ask,
+        ended_by=EndedBy.OTHER_ROUND,
+    )
 
 
 ROWS: tuple[NeedRow, ...] = (
     NeedRow(
-        NeedKind.ASK,
-        ("project", "speaker", "why"),  # a speaker may hold a colon: nothing reads what follows it
-        "Somebody asked for you with `vyane need-user add`.",
-        "{text}",
-        "{sentence}",
-        EndedBy.PERSON,
-        "whether it is answered is yours to say",
+        kind=NeedKind.ASK,
+        fields=(
+            "project",
+            "speaker",
+            "why",
+        ),  # a speaker may hold a colon: nothing reads what follows it
+        when="Somebody asked for you with `vyane need-user add`.",
+        text="{text}",
+        ask="{sentence}",
+        ended_by=EndedBy.PERSON,
+        reason="whether it is answered is yours to say",
     ),
     NeedRow(
-        NeedKind.BLOCKED,
-        ("project", "task", "changed_at"),
-        "A task is blocked, and nothing else of the project can go on.",
-        "{task} ({title}) is blocked: {why}",
-        f"when it can go on: {_PENDING}, then `vyane schedule resume --project {{project}}`",
-        EndedBy.TASK_GOES_ON,
+        kind=NeedKind.BLOCKED,
+        fields=("project", "task", "changed_at"),
+        when="A task is blocked, and nothing else of the project can go on.",
+        text="{task} ({title}) is blocked: {why}",
+        ask=f"when it can go on: {_PENDING}, then `vyane schedule resume --project {{project}}`",
+        ended_by=EndedBy.TASK_GOES_ON,
     ),
     NeedRow(
-        NeedKind.LATE,
-        ("project", "task", "deadline_at"),
-        "A task is past its deadline.",
-        "{task} ({title}) is past its deadline, and is {status}",
-        "see what holds it up, or `vyane task edit {task} --project {project} --deadline WHEN`",
-        EndedBy.TASK_IN_TIME,
+        kind=NeedKind.LATE,
+        fields=("project", "task", "deadline_at"),
+        when="A task is past its deadline.",
+        text="{task} ({title}) is past its deadline, and is {status}",
+        ask="see what holds it up, or `vyane task edit {task} --project {project} --deadline WHEN`",
+        ended_by=EndedBy.TASK_IN_TIME,
     ),
     NeedRow(
-        NeedKind.START,
-        ("project", "task", "worker"),
-        "The worker of a task was not started, or the task is not started again.",
-        _NOT_STARTED,
-        "nothing yet: a round tries again by itself when it is gone, as often as `wake.attempts` "
-        "allows; `vyane logs {worker}` shows what is known",
-        EndedBy.TASK_DONE,
+        kind=NeedKind.START,
+        fields=("project", "task", "worker"),
+        when="The worker of a task was not started, or the task is not started again.",
+        text=_NOT_STARTED,
+        ask="nothing yet: a round tries again by itself when it is gone, as often as "
+        "`wake.attempts` allows; `vyane logs {worker}` shows what is known",
+        ended_by=EndedBy.TASK_DONE,
         forms={
             "look": (_NOT_STARTED, _LOOK),
             "again": (
@@ -134,48 +143,48 @@ ROWS: tuple[NeedRow, ...] = (
         },
     ),
     NeedRow(
-        NeedKind.WAITING,
-        ("project", "digest"),
-        "There is work, and a round could start none of it.",
-        _WAITING,
-        "see `vyane task list --project {project}`",
-        EndedBy.WORK_CAN_START,
+        kind=NeedKind.WAITING,
+        fields=("project", "digest"),
+        when="There is work, and a round could start none of it.",
+        text=_WAITING,
+        ask="see `vyane task list --project {project}`",
+        ended_by=EndedBy.WORK_CAN_START,
         forms={
             "blocked": (_WAITING, f"when it can go on: {_PENDING}"),
             "idle": (_WAITING, f"to have a worker started for it: {_PENDING}"),
         },
     ),
     NeedRow(
-        NeedKind.GAP,
-        ("project", "digest"),
-        "The goal is open, and several rounds in a row found nothing queued.",
-        "the goal is open, and {rounds} rounds found nothing queued; left: {left}",
-        "add tasks, or talk to the main worker",
-        EndedBy.OTHER_ROUND,
+        kind=NeedKind.GAP,
+        fields=("project", "digest"),
+        when="The goal is open, and several rounds in a row found nothing queued.",
+        text="the goal is open, and {rounds} rounds found nothing queued; left: {left}",
+        ask="add tasks, or talk to the main worker",
+        ended_by=EndedBy.OTHER_ROUND,
     ),
     NeedRow(
-        NeedKind.MAIN_EXITED,
-        ("project", "worker"),
-        "The main worker has exited, and there is something that it should see.",
-        "{name}, the main worker, has exited and does not see what changed or what is left",
-        "start it again, or read {page} and add tasks",
-        EndedBy.MAIN_IS_BACK,
+        kind=NeedKind.MAIN_EXITED,
+        fields=("project", "worker"),
+        when="The main worker has exited, and there is something that it should see.",
+        text="{name}, the main worker, has exited and does not see what changed or what is left",
+        ask="start it again, or read {page} and add tasks",
+        ended_by=EndedBy.MAIN_IS_BACK,
     ),
     NeedRow(
-        NeedKind.ROUND,
-        ("project", "slug", "digest"),
-        "A round could not do its work.",
-        "a round could not do its work: {message}",
-        "{hint}",
-        EndedBy.ROUND_STARTS,
+        kind=NeedKind.ROUND,
+        fields=("project", "slug", "digest"),
+        when="A round could not do its work.",
+        text="a round could not do its work: {message}",
+        ask="{hint}",
+        ended_by=EndedBy.ROUND_STARTS,
     ),
     NeedRow(
-        NeedKind.ALONE,
-        ("project", "schedules_at"),
-        "Something is left to do, nobody works, and no round comes.",
-        "nobody works, something is left to do, and no round is due within the hour",
-        "`{way}`",
-        EndedBy.SCHEDULES_CHANGED,
+        kind=NeedKind.ALONE,
+        fields=("project", "schedules_at"),
+        when="Something is left to do, nobody works, and no round comes.",
+        text="nobody works, something is left to do, and no round is due within the hour",
+        ask="`{way}`",
+        ended_by=EndedBy.SCHEDULES_CHANGED,
     ),
     _unclear(
         NeedKind.SCHEDULE_UNREADABLE,
@@ -209,81 +218,82 @@ ROWS: tuple[NeedRow, ...] = (
         "`vyane goal set TITLE --accept NAME --project {project}`, or add tasks",
     ),
     NeedRow(
-        NeedKind.CLAIM,
-        ("path",),
-        "A claim cannot be read: its task counts as claimed.",
-        "a claim cannot be read, and its task is not started until then: {message}",
-        "when nobody works on that task: remove {path}",
-        EndedBy.FILE_IS_SOUND,
+        kind=NeedKind.CLAIM,
+        fields=("path",),
+        when="A claim cannot be read: its task counts as claimed.",
+        text="a claim cannot be read, and its task is not started until then: {message}",
+        ask="when nobody works on that task: remove {path}",
+        ended_by=EndedBy.FILE_IS_SOUND,
     ),
     NeedRow(
-        NeedKind.PROJECT,
-        ("path",),
-        "The file of a project cannot be read.",
-        "no round can run for a project whose file cannot be read: {message}",
-        "mend {path} by hand",
-        EndedBy.FILE_IS_SOUND,
+        kind=NeedKind.PROJECT,
+        fields=("path",),
+        when="The file of a project cannot be read.",
+        text="no round can run for a project whose file cannot be read: {message}",
+        ask="mend {path} by hand",
+        ended_by=EndedBy.FILE_IS_SOUND,
     ),
     NeedRow(
-        NeedKind.DAMAGED,
-        ("path",),
-        "A session cannot see to its project, because a file is damaged.",
-        "{message}",
-        "{hint}",
-        EndedBy.FILE_IS_SOUND,
+        kind=NeedKind.DAMAGED,
+        fields=("path",),
+        when="A session cannot see to its project, because a file is damaged.",
+        text="{message}",
+        ask="{hint}",
+        ended_by=EndedBy.FILE_IS_SOUND,
     ),
     NeedRow(
-        NeedKind.CHANNEL,
-        ("channel", "slug"),
-        "A round cannot open a channel.",
-        "rounds cannot show sessions in {channel}, nor hear you there: {message}",
-        "{hint}",
-        EndedBy.CHANNEL_WORKS,
+        kind=NeedKind.CHANNEL,
+        fields=("channel", "slug"),
+        when="A round cannot open a channel.",
+        text="rounds cannot show sessions in {channel}, nor hear you there: {message}",
+        ask="{hint}",
+        ended_by=EndedBy.CHANNEL_WORKS,
     ),
     NeedRow(
-        NeedKind.RESUME,
-        ("worker",),
-        "A closed session was to be opened for its mail, and that failed.",
-        "{name} ({worker}) was to be resumed for its mail: {why}; `vyane logs {worker}` shows what "
-        "it said, `vyane inbox {worker}` what waits",
-        "",
-        EndedBy.SESSION_IS_BACK,
+        kind=NeedKind.RESUME,
+        fields=("worker",),
+        when="A closed session was to be opened for its mail, and that failed.",
+        text="{name} ({worker}) was to be resumed for its mail: {why}; `vyane logs {worker}` shows "
+        "what it said, `vyane inbox {worker}` what waits",
+        ask="",
+        ended_by=EndedBy.SESSION_IS_BACK,
     ),
     NeedRow(
-        NeedKind.ORPHAN,
-        ("worker",),
-        "A child goes on although its parent's session ended long ago.",
-        "{name} ({worker}) goes on without its parent {parent}: look after it, or stop it with "
-        "`vyane cancel {worker}`",
-        "",
-        EndedBy.PARENT_IS_BACK,
+        kind=NeedKind.ORPHAN,
+        fields=("worker",),
+        when="A child goes on although its parent's session ended long ago.",
+        text="{name} ({worker}) goes on without its parent {parent}: look after it, or stop it "
+        "with `vyane cancel {worker}`",
+        ask="",
+        ended_by=EndedBy.PARENT_IS_BACK,
     ),
     NeedRow(
-        NeedKind.STALE,
-        ("worker", "stale_since"),
-        "A worker that somebody waits for gives no sign.",
-        "{name} ({worker}) has given no sign for {minutes} minutes: look after it, or stop it with "
-        "`vyane cancel {worker}`",
-        "",
-        EndedBy.SIGN_OF_LIFE,
+        kind=NeedKind.STALE,
+        fields=("worker", "stale_since"),
+        when="A worker that somebody waits for gives no sign.",
+        text="{name} ({worker}) has given no sign for {minutes} minutes: look after it, or stop it "
+        "with `vyane cancel {worker}`",
+        ask="",
+        ended_by=EndedBy.SIGN_OF_LIFE,
     ),
     NeedRow(
-        NeedKind.EXPIRED,
-        ("message",),
-        "A message of yours was not delivered in its time.",
-        "what you wrote did not reach {target} in its time: {said}",
-        "send it again if it still matters: `vyane show {message}` has it whole",
-        EndedBy.PERSON,
-        "whether it still matters is yours to say",
+        kind=NeedKind.EXPIRED,
+        fields=("message",),
+        when="A message of yours was not delivered in its time.",
+        text="what you wrote did not reach {target} in its time: {said}",
+        ask="send it again if it still matters: `vyane show {message}` has it whole",
+        ended_by=EndedBy.PERSON,
+        reason="whether it still matters is yours to say",
     ),
     NeedRow(
-        NeedKind.DELIVERY,
-        ("worker", "text"),
-        "A session did not start the turn that its mail asks for, or starts too many.",
-        "{text}",
-        "",
-        EndedBy.PERSON,
-        "no file says why a turn did not start, or that sessions answer each other no longer",
+        kind=NeedKind.DELIVERY,
+        fields=("worker", "text"),
+        when="A session did not start the turn that its mail asks for, or starts too many.",
+        text="{text}",
+        ask="",
+        ended_by=EndedBy.PERSON,
+        reason="no file says why a turn did not start, "
+        "or that sessions answer each other no longer",
     ),
 )
 NEEDS: Mapping[NeedKind, NeedRow] = {row.kind: row for row in ROWS}
@@ -318,11 +328,11 @@ def call_of(kind: NeedKind, form: str = "", *, who: str = "", **given: object) -
     text, ask = row.forms[form] if form else (row.text, row.ask)
     words = {"kind": str(kind), **given}
     return NeedCall(
-        key_of(kind, **{name: given[name] for name in row.fields}),
-        text.format_map(words),
-        who,
-        ask.format_map(words),
-        str(given.get("project", "")),
+        key=key_of(kind, **{name: given[name] for name in row.fields}),
+        text=text.format_map(words),
+        who=who,
+        ask=ask.format_map(words),
+        project=str(given.get("project", "")),
     )
 
 
@@ -386,131 +396,3 @@ def is_of(kind: NeedKind, key: str) -> bool:
 
 def _written(name: str, value: object) -> str:
     return value if isinstance(value, str) else format(value, _FORMATS.get(name, ""))
-
-
-# ------------------------------------------------------------------ what ends an entry
-
-
-class RoundSays(NamedTuple):
-    """What a round found, for the entries of its project."""
-
-    project: str
-    cell: str
-    reason: str
-    waiting: bool
-    """There is work, and this round could start none of it."""
-
-
-class NeedFacts(NamedTuple):
-    """What was read about the cause of one entry. None: not read, or it cannot be told."""
-
-    status: str | None = None
-    """Status of the task or worker that the key names; empty when it is on no record."""
-    at: float | None = None
-    """The moment that the key names, as it is now."""
-    late: bool | None = None
-    main: str | None = None
-    """The main worker of the project."""
-    exited: bool | None = None
-    """Whether the session of the worker is over."""
-    sound: bool | None = None
-    """Whether the file can be read, or is gone."""
-    works: bool | None = None
-    """Whether a round reached the channel, or it is not set up any more."""
-    says: RoundSays | None = None
-
-
-class NeedEnding(NamedTuple):
-    """One way in which an entry ends: in words, and as a rule over what was read."""
-
-    doc: str
-    is_over: Callable[[NeedKey, NeedFacts], bool]
-
-
-def _goes_on(need: NeedKey, facts: NeedFacts) -> bool:
-    if facts.status is None:
-        return False
-    return facts.status != TaskStatus.BLOCKED or _is_another(need, "changed_at", facts.at)
-
-
-def _is_in_time(need: NeedKey, facts: NeedFacts) -> bool:
-    return facts.late is not None and (not facts.late or _is_another(need, "deadline_at", facts.at))
-
-
-def _is_back(need: NeedKey, facts: NeedFacts) -> bool:
-    if facts.main is not None and facts.main != need.get("worker"):
-        return True
-    return facts.exited is False
-
-
-def _can_be_reached(need: NeedKey, facts: NeedFacts) -> bool:
-    return facts.status == "" or facts.status in FINAL or facts.exited is False
-
-
-def _gave_a_sign(need: NeedKey, facts: NeedFacts) -> bool:
-    if facts.status is None:
-        return False
-    return facts.status != WorkerStatus.STALE or _is_another(need, "stale_since", facts.at)
-
-
-def _is_another(need: NeedKey, name: str, at: float | None) -> bool:
-    """Return whether a moment is known and is not that of the key."""
-    return at is not None and need.get(name) != _written(name, at)
-
-
-def _landed_elsewhere(need: NeedKey, facts: NeedFacts) -> bool:
-    return facts.says is not None and ROUND_KINDS.get(facts.says.reason) is not need.kind
-
-
-# fmt: off
-ENDINGS: Mapping[EndedBy, NeedEnding] = {
-    EndedBy.PERSON:            NeedEnding(
-        "only you",
-        lambda need, facts: False),
-    EndedBy.TASK_GOES_ON:      NeedEnding(
-        "the task is not blocked any more, or became so another time",
-        _goes_on),
-    EndedBy.TASK_IN_TIME:      NeedEnding(
-        "the task is done, gone, or has another deadline",
-        _is_in_time),
-    EndedBy.TASK_DONE:         NeedEnding(
-        "the task is done or gone",
-        lambda need, facts: facts.status in ("", TaskStatus.DONE)),
-    EndedBy.WORK_CAN_START:    NeedEnding(
-        "a round starts something, or finds no such work",
-        lambda need, facts: facts.says is not None and not facts.says.waiting),
-    EndedBy.OTHER_ROUND:       NeedEnding(
-        "a round comes to another result",
-        _landed_elsewhere),
-    EndedBy.ROUND_STARTS:      NeedEnding(
-        "a round starts a worker",
-        lambda need, facts: facts.says is not None and facts.says.cell == "A"),
-    EndedBy.SCHEDULES_CHANGED: NeedEnding(
-        "the schedules of the project change",
-        lambda need, facts: _is_another(need, "schedules_at", facts.at)),
-    EndedBy.MAIN_IS_BACK:      NeedEnding(
-        "it runs again, or the project has another main worker",
-        _is_back),
-    EndedBy.FILE_IS_SOUND:     NeedEnding(
-        "the file can be read, or is gone",
-        lambda need, facts: facts.sound is True),
-    EndedBy.CHANNEL_WORKS:     NeedEnding(
-        "a round shows sessions there, or the channel is not set up any more",
-        lambda need, facts: facts.works is True),
-    EndedBy.SESSION_IS_BACK:   NeedEnding(
-        "the session runs again, or its worker has ended",
-        _can_be_reached),
-    EndedBy.PARENT_IS_BACK:    NeedEnding(
-        "the parent is back, or the child has ended",
-        lambda need, facts: facts.status not in (None, WorkerStatus.INTERRUPTED)),
-    EndedBy.SIGN_OF_LIFE:      NeedEnding(
-        "the worker gives a sign, or has ended",
-        _gave_a_sign),
-}
-# fmt: on
-"""What ends an entry. Total: what was not read ends nothing."""
-
-
-def is_over(need: NeedKey, facts: NeedFacts) -> bool:
-    """Decide whether the cause of an entry is gone."""
-    return ENDINGS[NEEDS[need.kind].ended_by].is_over(need, facts)

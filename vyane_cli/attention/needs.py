@@ -33,7 +33,7 @@ def add(
     project: str = "",
 ) -> bool:
     """Add an entry unless one with this key is open; True when it is new."""
-    with locks.held(layout.root, [(locks.Kind.QUEUE, "")], deadline):
+    with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         entries, highest = _read(layout)
         if any(entry["key"] == key for entry in entries):
             return False
@@ -60,7 +60,7 @@ def resolve(
     layout: Layout, names: Iterable[str], by: str, clock: Clock, deadline: locks.Deadline
 ) -> list[dict[str, Any]]:
     """Close entries by id or key, all or none; NotFoundError for one that is not open."""
-    with locks.held(layout.root, [(locks.Kind.QUEUE, "")], deadline):
+    with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         found = find(_read(layout)[0], names)
         _append(
             layout,
@@ -72,7 +72,7 @@ def resolve(
 
 def claim_notices(layout: Layout, clock: Clock, deadline: locks.Deadline) -> list[dict[str, Any]]:
     """The entries to notify of; from here on they count as told, whatever becomes of us."""
-    with locks.held(layout.root, [(locks.Kind.QUEUE, "")], deadline):
+    with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         found = to_tell(_read(layout)[0])
         if found:
             _append(layout, [{"op": "notify", "key": o["key"], "at": clock.at} for o in found])
@@ -83,7 +83,7 @@ def give_back(
     layout: Layout, entries: Sequence[Mapping[str, Any]], clock: Clock, deadline: locks.Deadline
 ) -> None:
     """Nobody was told of these after all: they are tried again, a few times."""
-    with locks.held(layout.root, [(locks.Kind.QUEUE, "")], deadline):
+    with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         _append(layout, [{"op": "notify-failed", "key": o["key"], "at": clock.at} for o in entries])
 
 

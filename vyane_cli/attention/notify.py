@@ -20,7 +20,7 @@ from vyane_cli.kernel.text import neutralise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 class Notified(NamedTuple):
@@ -31,30 +31,30 @@ class Notified(NamedTuple):
     configured: bool = True
 
 
-def notify(runtime: Runtime, urls: Sequence[str] = ()) -> Notified:
+def notify(home: Home, urls: Sequence[str] = ()) -> Notified:
     """Send what nobody was told of. Without an address it does nothing, and says so.
 
     NotFoundError when the extra is not installed, InvalidInputError for an address that apprise
     does not take; then nothing was claimed.
     """
-    addresses = list(urls) or urls_of(runtime)
+    addresses = list(urls) or urls_of(home)
     if not addresses:
         return Notified(configured=False)
-    if not any(needs.listing(runtime.layout)):
+    if not any(needs.listing(home.layout)):
         return Notified()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # apprise loads every plugin, and what they use
-        return _tell(runtime, _sender(addresses))
+        return _tell(home, _sender(addresses))
 
 
-def _tell(runtime: Runtime, sender: Any) -> Notified:
-    clock = runtime.clock()
+def _tell(home: Home, sender: Any) -> Notified:
+    clock = home.clock()
     sent: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
-    for entry in needs.claim_notices(runtime.layout, clock, runtime.deadline()):
-        (sent if _send(runtime, sender, entry) else failed).append(entry)
+    for entry in needs.claim_notices(home.layout, clock, home.deadline()):
+        (sent if _send(home, sender, entry) else failed).append(entry)
     if failed:
-        needs.give_back(runtime.layout, failed, clock, runtime.deadline())
+        needs.give_back(home.layout, failed, clock, home.deadline())
     return Notified(tuple(o["id"] for o in sent), tuple(o["id"] for o in failed))
 
 
@@ -79,9 +79,9 @@ def _sender(addresses: Sequence[str]) -> Any:
     return sender
 
 
-def _send(runtime: Runtime, sender: Any, entry: dict[str, Any]) -> bool:
+def _send(home: Home, sender: Any, entry: dict[str, Any]) -> bool:
     """Whether every address took it. The text of others cannot imitate one of ours."""
-    title = runtime.templates.fill("notice-title", id=entry["id"])
+    title = home.templates.fill("notice-title", id=entry["id"])
     try:
         return bool(sender.notify(title=title, body=neutralise(sentence(entry))))
     except Exception:  # a plugin of apprise's: whatever it raises, nobody was told

@@ -8,9 +8,12 @@ example), and never waits past its deadline: it answers LATER.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from vyane_cli.errors import InvalidInputError
 from vyane_cli.kernel.config import Key
 from vyane_cli.kernel.values import StrEnum
 
@@ -114,7 +117,7 @@ class Incoming(NamedTuple):
     """A new text for an id that was read before."""
 
 
-class Page(NamedTuple):
+class ChannelPage(NamedTuple):
     """What was read, oldest first, and where to go on. Messages may come again: ids tell."""
 
     messages: tuple[Incoming, ...]
@@ -125,7 +128,7 @@ class Page(NamedTuple):
     """One line for the person, such as a missing right that hides the texts."""
 
 
-class Verdict(StrEnum):
+class ChannelVerdict(StrEnum):
     """What came of a request. `mirroring.NEXT` says what follows from each."""
 
     DONE = "done"
@@ -138,10 +141,10 @@ class Verdict(StrEnum):
     OFF = "off"  # nothing will be taken on this channel until its settings change
 
 
-class Outcome(NamedTuple):
+class ChannelOutcome(NamedTuple):
     """The answer to one request."""
 
-    verdict: Verdict
+    verdict: ChannelVerdict
     reason: str = ""
     """A stable slug, such as `rate-limited`, `unknown-channel`, `forum_unset`."""
     detail: str = ""
@@ -155,7 +158,7 @@ class Outcome(NamedTuple):
     id: str = ""
     """The message that was made or found; empty with DONE of `find_post`: it is not there."""
     conversation: Conversation | None = None
-    page: Page | None = None
+    page: ChannelPage | None = None
     archived: bool = False
     """With DONE of `probe`: put away, and a post brings it back."""
     found: bool = False
@@ -189,11 +192,11 @@ class Channel(Protocol):
     memory: dict[str, Any]
     """JSON that the mirror keeps for it; changed in place."""
 
-    def check(self) -> Outcome:
+    def check(self) -> ChannelOutcome:
         """Whether the settings lead anywhere: asked before the first conversation, by doctor."""
         ...
 
-    def open(self, opening: Opening) -> Outcome:
+    def open(self, opening: Opening) -> ChannelOutcome:
         """Find the conversation of this key, or make it.
 
         DONE: `conversation`, and the `id` of its first message. Asked twice, also after a lost
@@ -201,7 +204,7 @@ class Channel(Protocol):
         """
         ...
 
-    def probe(self, conversation: Conversation) -> Outcome:
+    def probe(self, conversation: Conversation) -> ChannelOutcome:
         """DONE (perhaps `archived`), LOCKED, GONE; LATER or UNKNOWN when it cannot be told."""
         ...
 
@@ -209,35 +212,37 @@ class Channel(Protocol):
         """The parts of a post, in order; none for an empty one. Asks nobody."""
         ...
 
-    def post(self, conversation: Conversation, part: Part, nonce: str) -> Outcome:
+    def post(self, conversation: Conversation, part: Part, nonce: str) -> ChannelOutcome:
         """Show a part at the end. The nonce is at most 25 characters, the same on every try."""
         ...
 
-    def find_post(self, conversation: Conversation, part: Part, nonce: str, after: str) -> Outcome:
+    def find_post(
+        self, conversation: Conversation, part: Part, nonce: str, after: str
+    ) -> ChannelOutcome:
         """Look for a part whose fate is unknown, behind message `after` (empty: from the start).
 
         DONE with its `id`, or with none when it is not there.
         """
         ...
 
-    def edit(self, conversation: Conversation, message: str, part: Part) -> Outcome:
+    def edit(self, conversation: Conversation, message: str, part: Part) -> ChannelOutcome:
         """Change an own post. ABSENT when somebody removed it."""
         ...
 
     def mark(
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
-    ) -> Outcome:
+    ) -> ChannelOutcome:
         """Give it a title, close it or open it again: in one request; None leaves it."""
         ...
 
-    def read(self, conversation: Conversation, cursor: str) -> Outcome:
+    def read(self, conversation: Conversation, cursor: str) -> ChannelOutcome:
         """DONE with a `page` of what people wrote after the cursor; an empty one is the start.
 
         An old message may come again, for its edit or for the order of ids.
         """
         ...
 
-    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> Outcome:
+    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> ChannelOutcome:
         """DONE with a `page` without messages, whose cursor stands after all that is there.
 
         What was written before a session was bound is not for it. `at_ms`: after what was there
@@ -247,7 +252,7 @@ class Channel(Protocol):
 
     def acknowledge(
         self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
-    ) -> Outcome:
+    ) -> ChannelOutcome:
         """A sign at a message. Twice is once, and its loss is no loss."""
         ...
 
@@ -294,3 +299,63 @@ def parse_part(data: Mapping[str, Any]) -> Part:
         bool(data.get("notify")),
         tuple(str(one) for one in data.get("mention") or ()),
     )
+
+
+DEFAULT_ACCOUNT = "default"
+
+
+def normalise(conversation: Conversation) -> Conversation:
+    """Channel and account without blanks in lower case, ids without blanks, no parent of itself.
+
+    InvalidInputError for a channel that is none.
+    """
+    channel = conversation.channel.strip().lower()
+    account = conversation.account.strip().lower() or DEFAULT_ACCOUNT
+    where, parent = conversation.id.strip(), conversation.parent.strip()
+    for field, text in (("channel", channel), ("account", account)):
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", text):
+            raise InvalidInputError(field, text, "a name: a-z, 0-9, _ and -, at most 64")
+    for field, text in (("conversation", where), ("parent", parent)):
+        if len(text) > 256 or not text.isprintable():
+            raise InvalidInputError(field, text, "an id: printable, at most 256 characters")
+    return Conversation(channel, account, where, "" if parent == where else parent)
+
+
+SPELLINGS = {
+    "channel": "channel", "account": "account", "account_id": "account", "accountId": "account",
+    "conversation": "id", "conversation_id": "id", "conversationId": "id",
+    "parent": "parent", "parent_conversation_id": "parent", "parentConversationId": "parent",
+}  # fmt: skip
+"""How a reference may be written as JSON → the field."""
+
+
+def parse_conversation(data: object, where: str = "ref") -> Conversation:
+    """A reference as JSON, in snake_case or camelCase; normalised."""
+    if not isinstance(data, Mapping):
+        raise InvalidInputError(where, data, "a JSON object with channel and conversation_id")
+    fields = {"channel": "", "account": DEFAULT_ACCOUNT, "id": "", "parent": ""}
+    for key, value in data.items():
+        if key not in SPELLINGS:
+            known = "known: channel, account_id, conversation_id, parent_conversation_id"
+            raise InvalidInputError(f"{where}.{key}", value, "a key of a reference", hint=known)
+        if value is not None and not isinstance(value, (str, int)):
+            raise InvalidInputError(f"{where}.{key}", value, "a text")
+        if value is not None:
+            fields[SPELLINGS[key]] = str(value)
+    return normalise(Conversation(**fields))
+
+
+def render_conversation(conversation: Conversation) -> dict[str, Any]:
+    """The stored form of a reference."""
+    return {
+        "channel": conversation.channel,
+        "account_id": conversation.account,
+        "conversation_id": conversation.id,
+        "parent_conversation_id": conversation.parent or None,
+    }
+
+
+def binding_id(conversation: Conversation) -> str:
+    """The id of the one binding that a conversation can have."""
+    words = "\0".join(conversation[:3])
+    return "b-" + hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:16]

@@ -12,15 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from vyane_cli.children import cancels, launches
+from vyane_cli.children import launches
 from vyane_cli.children.cancel_rules import (
     OUTCOMES,
     Cancel,
-    Outcome,
+    CancelOutcome,
     is_above,
     mark_asked,
     mark_settled,
+    parse_cancel,
     plan_reach,
+    render_cancel,
 )
 from vyane_cli.children.result import settle_child
 from vyane_cli.children.result_rules import CANCELLED, Ending, Report
@@ -31,30 +33,33 @@ from vyane_cli.mail import inbox
 from vyane_cli.mail.enqueue import Target, is_stored, store
 from vyane_cli.mail.lookup import find_message
 from vyane_cli.mail.message import (
-    Kind,
     Lane,
     Message,
+    MessageKind,
+    MessageStatus,
     Relation,
-    Status,
     ToKind,
     default_ttl_s,
     first_line,
 )
 from vyane_cli.sessions import registry
+from vyane_cli.sessions.authority import claim_kind, require_person
 from vyane_cli.sessions.facts import append_fact
-from vyane_cli.sessions.identity import claim_kind, require_person, whoami
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import Worker, find_worker
-from vyane_cli.storage import journal, processes
-from vyane_cli.storage.locks import Kind as LockKind
+from vyane_cli.storage import document, files, journal, processes
+from vyane_cli.storage.layout import Layout
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline.events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.sessions.speaker import Speaker
+
 
 KILL_AFTER_S = 5.0
 LOOK_EVERY_S = 0.1
@@ -85,12 +90,14 @@ class Cancelled(NamedTuple):
     @property
     def unknown(self) -> list[str]:
         """Who has not answered."""
-        return [m for m, outcome in self.cancel.outcomes.items() if outcome == Outcome.UNKNOWN]
+        return [
+            m for m, outcome in self.cancel.outcomes.items() if outcome == CancelOutcome.UNKNOWN
+        ]
 
     @property
     def incomplete(self) -> bool:
         """Whether somebody may still run."""
-        left = (Outcome.UNKNOWN, Outcome.REFUSED)
+        left = (CancelOutcome.UNKNOWN, CancelOutcome.REFUSED)
         return any(outcome in left for outcome in self.cancel.outcomes.values())
 
     @property
@@ -108,7 +115,7 @@ class Cancelled(NamedTuple):
 
 
 def cancel(
-    runtime: Runtime,
+    home: Home,
     who: str,
     *,
     reason: str = "",
@@ -130,35 +137,42 @@ def cancel(
         raise InvalidInputError("wait", wait_s, "between 0 and an hour")
     if len(reason) > REASON_MAX:
         raise InvalidInputError("reason", reason, f"at most {REASON_MAX} characters")
-    speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
-    workers = registry.Registry(runtime.layout)
+    speaker = claim_kind(home, from_kind, speaker or whoami(home))
+    workers = registry.Registry(home.layout)
     root = find_worker(who, workers.listing())
-    _check_authority(runtime, speaker, root, workers)
+    _check_authority(home, speaker, root, workers)
     asked = Cancel(
-        operation, root.id, 0.0, str(speaker.kind), speaker.id, speaker.name, reason, force,
-        propagate,
-    )  # fmt: skip
-    plan, resumed = _freeze(runtime, asked)
+        operation=operation,
+        root=root.id,
+        at=0.0,
+        by_kind=str(speaker.kind),
+        by_id=speaker.id,
+        by_name=speaker.name,
+        reason=reason,
+        force=force,
+        propagate=propagate,
+    )
+    plan, resumed = _freeze(home, asked)
     told = 0
     while told < len(plan.messages):  # children that were registered meanwhile inherit it
-        _tell(runtime, plan, list(plan.messages)[told:], resumed=resumed)
+        _tell(home, plan, list(plan.messages)[told:], resumed=resumed)
         told = len(plan.messages)
-        plan = _extend(runtime, plan)
+        plan = _extend(home, plan)
     if force:
-        _signal(runtime, plan)
-    plan = _await(runtime, plan, time.monotonic() + wait_s, resumed=resumed)
-    names = {worker.id: worker.name for worker in registry.Registry(runtime.layout).listing()}
+        _signal(home, plan)
+    plan = _await(home, plan, time.monotonic() + wait_s, resumed=resumed)
+    names = {worker.id: worker.name for worker in registry.Registry(home.layout).listing()}
     return Cancelled(plan, names)
 
 
 def _check_authority(
-    runtime: Runtime, speaker: Speaker, root: Worker, workers: registry.Registry
+    home: Home, speaker: Speaker, root: Worker, workers: registry.Registry
 ) -> None:
     if speaker.kind is FromKind.HUMAN:
         return
     if speaker.kind is FromKind.WORKER and is_above(speaker.id, root, workers.workers):
         return
-    require_person(runtime, speaker, f"cancel {root.name}, which is not below it")
+    require_person(home, speaker, f"cancel {root.name}, which is not below it")
     if not speaker.in_host:
         raise RefusedError(
             "a worker is cancelled by its parent or by the person",
@@ -170,14 +184,14 @@ def _check_authority(
 # ------------------------------------------------------------------ the plan
 
 
-def _freeze(runtime: Runtime, asked: Cancel) -> tuple[Cancel, bool]:
+def _freeze(home: Home, asked: Cancel) -> tuple[Cancel, bool]:
     """The plan, on disk before anybody is told; and whether it was there already."""
-    layout = runtime.layout
-    with runtime.held((LockKind.REGISTRY, "")):
-        known = cancels.load(layout, asked.operation) if asked.operation else None
+    layout = home.layout
+    with home.held((LockKind.REGISTRY, "")):
+        known = load(layout, asked.operation) if asked.operation else None
         if known is not None and known.root != asked.root:
             raise ConflictError(f"operation {asked.operation} cancels {known.root}")
-        other = known or cancels.unsettled(layout, asked.root)
+        other = known or unsettled(layout, asked.root)
         if other is not None:
             if asked.operation not in ("", other.operation):
                 raise ConflictError(
@@ -185,33 +199,33 @@ def _freeze(runtime: Runtime, asked: Cancel) -> tuple[Cancel, bool]:
                     slug="cancel_unsettled",
                     hint=f"go on with it: --operation {other.operation}",
                 )
-            _mark_asked(runtime, other)
+            _mark_asked(home, other)
             return other._replace(force=asked.force or other.force), True
         workers = registry.Registry(layout)
         if workers.workers[asked.root].final:
             root = workers.workers[asked.root]
             raise ConflictError(f"{root.name} has ended ({root.status})")
-        clock = runtime.clock()
-        operation = asked.operation or runtime.new_id(clock.now_ms)
+        clock = home.clock()
+        operation = asked.operation or home.new_id(clock.now_ms)
         reach = plan_reach(asked.root, workers.workers, propagate=asked.propagate)
         plan = asked._replace(
             operation=operation,
             at=clock.at,
-            messages={member: runtime.new_id(clock.now_ms) for member in reach.members},
+            messages={member: home.new_id(clock.now_ms) for member in reach.members},
             skipped=reach.skipped,
-            outcomes=dict.fromkeys(reach.members, str(Outcome.UNKNOWN)),
+            outcomes=dict.fromkeys(reach.members, str(CancelOutcome.UNKNOWN)),
         )
-        cancels.save(layout, plan)
-        _mark_asked(runtime, plan)
+        save(layout, plan)
+        _mark_asked(home, plan)
     return plan, False
 
 
-def _mark_asked(runtime: Runtime, plan: Cancel) -> None:
+def _mark_asked(home: Home, plan: Cancel) -> None:
     """The record of each member that is not settled names the cancel. Under the registry's lock."""
-    workers = registry.Registry(runtime.layout)
+    workers = registry.Registry(home.layout)
     changed = False
     for member, outcome in plan.outcomes.items():
-        worker = workers.workers.get(member) if outcome == Outcome.UNKNOWN else None
+        worker = workers.workers.get(member) if outcome == CancelOutcome.UNKNOWN else None
         if worker is not None and not worker.final and not worker.cancel_propagated_from:
             workers.put(mark_asked(worker, plan))
             changed = True
@@ -219,65 +233,65 @@ def _mark_asked(runtime: Runtime, plan: Cancel) -> None:
         workers.save()
 
 
-def _extend(runtime: Runtime, plan: Cancel) -> Cancel:
+def _extend(home: Home, plan: Cancel) -> Cancel:
     """The plan with the children that were registered since; it is kept before they are told."""
-    workers = registry.Registry(runtime.layout)
+    workers = registry.Registry(home.layout)
     reach = plan_reach(plan.root, workers.workers, propagate=plan.propagate)
     late = [member for member in reach.members if member not in plan.messages]
     if not late or plan.settled:
         return plan
-    with runtime.held((LockKind.REGISTRY, "")):
-        now_ms = runtime.clock().now_ms
+    with home.held((LockKind.REGISTRY, "")):
+        now_ms = home.clock().now_ms
         plan = plan._replace(
-            messages={**plan.messages, **{member: runtime.new_id(now_ms) for member in late}},
-            outcomes={**plan.outcomes, **dict.fromkeys(late, str(Outcome.UNKNOWN))},
+            messages={**plan.messages, **{member: home.new_id(now_ms) for member in late}},
+            outcomes={**plan.outcomes, **dict.fromkeys(late, str(CancelOutcome.UNKNOWN))},
         )
-        cancels.save(runtime.layout, plan)
-        _mark_asked(runtime, plan)
+        save(home.layout, plan)
+        _mark_asked(home, plan)
     return plan
 
 
 # ------------------------------------------------------------------ telling
 
 
-def _tell(runtime: Runtime, plan: Cancel, members: Sequence[str], *, resumed: bool) -> None:
+def _tell(home: Home, plan: Cancel, members: Sequence[str], *, resumed: bool) -> None:
     """A cancel message to each, with its fact in the timeline before it; children first."""
-    workers = registry.Registry(runtime.layout)
+    workers = registry.Registry(home.layout)
     for member in members:
         worker = workers.workers.get(member)
-        if worker is None or plan.outcomes.get(member) != Outcome.UNKNOWN:
+        if worker is None or plan.outcomes.get(member) != CancelOutcome.UNKNOWN:
             continue
         message = _message(plan, worker)
         target = Target(
-            ToKind.WORKER,
-            worker.id,
-            runtime.layout.inbox(worker.id),
-            worker.id,
-            worker.logical_session_id,
-            Relation.PARENT,
-            worker.id,
-            worker.name,
+            kind=ToKind.WORKER,
+            id=worker.id,
+            path=home.layout.inbox(worker.id),
+            worker=worker.id,
+            logical_session=worker.logical_session_id,
+            relation=Relation.PARENT,
+            lock=worker.id,
+            name=worker.name,
         )
         noted = False
         if resumed:
-            if is_stored(runtime, target, message):
+            if is_stored(home, target, message):
                 continue
-            path = runtime.layout.timeline(worker.logical_session_id)
+            path = home.layout.timeline(worker.logical_session_id)
             noted = journal.has_record(path, b'"message_id":"%s"' % message.id.encode())
-        store(runtime, target, message, runtime.clock(), noted=noted)
+        store(home, target, message, home.clock(), noted=noted)
 
 
 def _message(plan: Cancel, worker: Worker) -> Message:
     return Message(
         plan.messages[worker.id],
         plan.at,
-        default_ttl_s(Kind.CANCEL),
+        default_ttl_s(MessageKind.CANCEL),
         FromKind(plan.by_kind),
         plan.by_id,
         plan.by_name,
         ToKind.WORKER,
         worker.id,
-        Kind.CANCEL,
+        MessageKind.CANCEL,
         Lane.CONTROL,
         first_line(plan.reason),
         {"reason": plan.reason or "cancelled", "force": plan.force},
@@ -289,11 +303,11 @@ def _message(plan: Cancel, worker: Worker) -> Message:
 # ------------------------------------------------------------------ force
 
 
-def _signal(runtime: Runtime, plan: Cancel) -> None:
+def _signal(home: Home, plan: Cancel) -> None:
     """TERM, and KILL after 5 s, to processes that are proven to be the members'; to nobody else."""
-    workers = registry.Registry(runtime.layout)
+    workers = registry.Registry(home.layout)
     known = [workers.workers[member] for member in plan.messages if member in workers.workers]
-    found = [process for worker in known if (process := _process_of(runtime, worker)) is not None]
+    found = [process for worker in known if (process := _process_of(home, worker)) is not None]
     left = [process for process in found if processes.send_signal(process, signal.SIGTERM)]
     until = time.monotonic() + KILL_AFTER_S
     while left and time.monotonic() < until:
@@ -303,83 +317,83 @@ def _signal(runtime: Runtime, plan: Cancel) -> None:
         processes.send_signal(process, signal.SIGKILL)
 
 
-def _process_of(runtime: Runtime, worker: Worker) -> Process | None:
+def _process_of(home: Home, worker: Worker) -> Process | None:
     """The process on record: its session's, else that of its launch."""
-    session = registry.current_session(runtime.layout, worker.id)
+    session = registry.current_session(home.layout, worker.id)
     if session is not None:
         return session.process
-    launch = launches.load(runtime.layout, worker.id)
+    launch = launches.load(home.layout, worker.id)
     return launch.process if launch is not None else None
 
 
 # ------------------------------------------------------------------ outcomes
 
 
-def _await(runtime: Runtime, plan: Cancel, until: float, *, resumed: bool) -> Cancel:
+def _await(home: Home, plan: Cancel, until: float, *, resumed: bool) -> Cancel:
     """Look until each outcome is known or the time is up; then keep what is known."""
     found = dict(plan.outcomes)
     while True:
-        workers = registry.Registry(runtime.layout).workers
+        workers = registry.Registry(home.layout).workers
         for member in plan.messages:
-            if found[member] == Outcome.UNKNOWN:
-                found[member] = str(_outcome(runtime, plan, workers.get(member)))
-        if Outcome.UNKNOWN not in found.values() or time.monotonic() >= until:
+            if found[member] == CancelOutcome.UNKNOWN:
+                found[member] = str(_outcome(home, plan, workers.get(member)))
+        if CancelOutcome.UNKNOWN not in found.values() or time.monotonic() >= until:
             break
         time.sleep(LOOK_EVERY_S)
-    return _settle(runtime, plan, found, resumed=resumed)
+    return _settle(home, plan, found, resumed=resumed)
 
 
-def _outcome(runtime: Runtime, plan: Cancel, worker: Worker | None) -> Outcome:
+def _outcome(home: Home, plan: Cancel, worker: Worker | None) -> CancelOutcome:
     """What became of one member, from what its session does and what its inbox says."""
     if worker is None:
-        return Outcome.GONE
+        return CancelOutcome.GONE
     if worker.final:  # it ended by itself, or a run that was killed has settled it
-        return _noted(runtime, plan, worker.logical_session_id) or Outcome.GONE
-    seen = look(runtime, worker)
+        return _noted(home, plan, worker.logical_session_id) or CancelOutcome.GONE
+    seen = look(home, worker)
     liveness = seen.liveness
     if seen.session is None:
-        launch = launches.load(runtime.layout, worker.id)
+        launch = launches.load(home.layout, worker.id)
         if launch is not None and launch.process is not None:
             gone = processes.is_present(launch.process) is False
             liveness = Liveness.EXITED if gone else Liveness.UNKNOWN
     elif liveness is Liveness.IDLE and not seen.session.attended:
         liveness = Liveness.UNKNOWN  # nobody attends it: its turn is about to begin, or it to end
     if plan.force and liveness in (Liveness.BUSY, Liveness.IDLE):
-        return Outcome.UNKNOWN  # its process was to be ended, and is there
-    return OUTCOMES[liveness][_status(runtime, plan.messages[worker.id], worker)]
+        return CancelOutcome.UNKNOWN  # its process was to be ended, and is there
+    return OUTCOMES[liveness][_status(home, plan.messages[worker.id], worker)]
 
 
-def _status(runtime: Runtime, message_id: str, worker: Worker) -> Status:
-    entry = inbox.read(runtime.layout.inbox(worker.id)).mailbox.find(message_id)
+def _status(home: Home, message_id: str, worker: Worker) -> MessageStatus:
+    entry = inbox.read(home.layout.inbox(worker.id)).mailbox.find(message_id)
     if entry is not None:
         return entry.status
     try:
-        return find_message(runtime, message_id).entry.status
+        return find_message(home, message_id).entry.status
     except NotFoundError:
-        return Status.PENDING
+        return MessageStatus.PENDING
 
 
-def _settle(runtime: Runtime, plan: Cancel, found: dict[str, str], *, resumed: bool) -> Cancel:
+def _settle(home: Home, plan: Cancel, found: dict[str, str], *, resumed: bool) -> Cancel:
     """Facts in the timelines, then the registry, then the plan: each is repeated harmlessly."""
-    layout, clock = runtime.layout, runtime.clock()
+    layout, clock = home.layout, home.clock()
     fresh = {
-        member: Outcome(outcome)
+        member: CancelOutcome(outcome)
         for member, outcome in found.items()
-        if outcome != Outcome.UNKNOWN and plan.outcomes[member] == Outcome.UNKNOWN
+        if outcome != CancelOutcome.UNKNOWN and plan.outcomes[member] == CancelOutcome.UNKNOWN
     }
     workers = registry.Registry(layout).workers
     for member, outcome in fresh.items():
         worker = workers.get(member)
         if worker is not None:
-            _note(runtime, plan, worker, outcome, resumed=resumed)
+            _note(home, plan, worker, outcome, resumed=resumed)
     root = workers.get(plan.root)
-    ended = fresh.get(plan.root) in (Outcome.STOPPED, Outcome.GONE)
+    ended = fresh.get(plan.root) in (CancelOutcome.STOPPED, CancelOutcome.GONE)
     if root is not None and root.dispatch_id and not root.final and ended:
         try:  # the only member whose parent goes on: it is told, once
-            settle_child(runtime, root.id, Report(Ending.CANCELLED, plan.reason, CANCELLED))
+            settle_child(home, root.id, Report(Ending.CANCELLED, plan.reason, CANCELLED))
         except ConflictError:
             pass  # it has reported by itself a moment ago
-    with runtime.held((LockKind.REGISTRY, "")):
+    with home.held((LockKind.REGISTRY, "")):
         book = registry.Registry(layout)
         after = [
             mark_settled(book.workers[member], outcome, clock.at)
@@ -391,32 +405,51 @@ def _settle(runtime: Runtime, plan: Cancel, found: dict[str, str], *, resumed: b
             book.put(worker)
         if changed:
             book.save()
-        plan = plan._replace(outcomes=found, settled=Outcome.UNKNOWN not in found.values())
-        cancels.save(layout, plan)
+        plan = plan._replace(outcomes=found, settled=CancelOutcome.UNKNOWN not in found.values())
+        save(layout, plan)
     return plan
 
 
 def _note(
-    runtime: Runtime, plan: Cancel, worker: Worker, outcome: Outcome, *, resumed: bool
+    home: Home, plan: Cancel, worker: Worker, outcome: CancelOutcome, *, resumed: bool
 ) -> None:
     logical = worker.logical_session_id
-    if not logical or (resumed and _noted(runtime, plan, logical) is not None):
+    if not logical or (resumed and _noted(home, plan, logical) is not None):
         return
     fact: dict[str, Any] = {
         "operation": plan.operation,
         "outcome": str(outcome),
         "message_id": plan.messages[worker.id],
     }
-    with runtime.held((LockKind.TIMELINE, logical)):
+    with home.held((LockKind.TIMELINE, logical)):
         kind = EventKind.CANCEL_SETTLED
-        append_fact(runtime, worker.id, logical, kind, fact, runtime.clock())
+        append_fact(home, worker.id, logical, kind, fact, home.clock())
 
 
-def _noted(runtime: Runtime, plan: Cancel, logical: str) -> Outcome | None:
+def _noted(home: Home, plan: Cancel, logical: str) -> CancelOutcome | None:
     """The outcome that the timeline has of this cancel."""
-    for line in journal.read(runtime.layout.timeline(logical)) if logical else ():
+    for line in journal.read(home.layout.timeline(logical)) if logical else ():
         if line.record is not None and line.record.get("kind") == EventKind.CANCEL_SETTLED:
             payload = line.record.get("payload") or {}
             if payload.get("operation") == plan.operation:
-                return Outcome(str(payload.get("outcome")))
+                return CancelOutcome(str(payload.get("outcome")))
+    return None
+
+
+def load(layout: Layout, operation: str) -> Cancel | None:
+    """The cancel of this operation id; None when there is none."""
+    return document.load_as(layout.cancel(operation), parse_cancel, "cancel")
+
+
+def save(layout: Layout, cancel: Cancel) -> None:
+    """Keep a cancel, durably."""
+    document.save(layout.cancel(cancel.operation), render_cancel(cancel), layout.root)
+
+
+def unsettled(layout: Layout, root: str) -> Cancel | None:
+    """The cancel of this root that has not come to its end."""
+    for name in files.json_names(layout("queue", "cancels")):
+        found = load(layout, name)
+        if found is not None and found.root == root and not found.settled:
+            return found
     return None

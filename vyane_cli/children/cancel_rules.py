@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.mail.message import Status
+from vyane_cli.mail.message import MessageStatus
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Outcome(StrEnum):
+class CancelOutcome(StrEnum):
     """What became of one worker of a cancelled tree."""
 
     STOPPED = "stopped"  # its turn was ended, or nothing ran
@@ -23,19 +23,19 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # it has not answered so far
 
 
-_O = Outcome
+_O = CancelOutcome
 # fmt: off
-OUTCOMES: Mapping[Liveness, Mapping[Status, Outcome]] = {
-    Liveness.BUSY:    {Status.PENDING: _O.UNKNOWN, Status.DELIVERED: _O.UNKNOWN,
-                       Status.CONSUMED: _O.STOPPED, Status.EXPIRED: _O.REFUSED,
-                       Status.FAILED: _O.REFUSED},
-    Liveness.IDLE:    {Status.PENDING: _O.STOPPED, Status.DELIVERED: _O.STOPPED,
-                       Status.CONSUMED: _O.STOPPED, Status.EXPIRED: _O.STOPPED,
-                       Status.FAILED: _O.STOPPED},
-    Liveness.EXITED:  dict.fromkeys(Status, _O.GONE),
-    Liveness.UNKNOWN: {Status.PENDING: _O.UNKNOWN, Status.DELIVERED: _O.UNKNOWN,
-                       Status.CONSUMED: _O.STOPPED, Status.EXPIRED: _O.REFUSED,
-                       Status.FAILED: _O.REFUSED},
+OUTCOMES: Mapping[Liveness, Mapping[MessageStatus, CancelOutcome]] = {
+    Liveness.BUSY:    {MessageStatus.PENDING: _O.UNKNOWN, MessageStatus.DELIVERED: _O.UNKNOWN,
+                       MessageStatus.CONSUMED: _O.STOPPED, MessageStatus.EXPIRED: _O.REFUSED,
+                       MessageStatus.FAILED: _O.REFUSED},
+    Liveness.IDLE:    {MessageStatus.PENDING: _O.STOPPED, MessageStatus.DELIVERED: _O.STOPPED,
+                       MessageStatus.CONSUMED: _O.STOPPED, MessageStatus.EXPIRED: _O.STOPPED,
+                       MessageStatus.FAILED: _O.STOPPED},
+    Liveness.EXITED:  dict.fromkeys(MessageStatus, _O.GONE),
+    Liveness.UNKNOWN: {MessageStatus.PENDING: _O.UNKNOWN, MessageStatus.DELIVERED: _O.UNKNOWN,
+                       MessageStatus.CONSUMED: _O.STOPPED, MessageStatus.EXPIRED: _O.REFUSED,
+                       MessageStatus.FAILED: _O.REFUSED},
 }
 # fmt: on
 """By what the session does and how far the cancel message has come."""
@@ -124,13 +124,13 @@ def mark_asked(worker: Worker, cancel: Cancel) -> Worker:
     return worker._replace(cancel_propagated_from=cancel.by_id if by_worker else cancel.root)
 
 
-def mark_settled(worker: Worker, outcome: Outcome, at: float) -> Worker:
+def mark_settled(worker: Worker, outcome: CancelOutcome, at: float) -> Worker:
     """The worker after its outcome: KILLED when it was somebody's child, and is stopped or gone.
 
     A session that a person opened stays theirs: they may go on in it, or open it again. What its
     work waited for is no matter then.
     """
-    if outcome not in (Outcome.STOPPED, Outcome.GONE):
+    if outcome not in (CancelOutcome.STOPPED, CancelOutcome.GONE):
         return worker
     if not worker.parent_worker_id:
         return worker._replace(cancel_propagated_from=None, blocked_on_message_id=None)

@@ -11,24 +11,31 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 
 from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import NeedKind, call_of
 from vyane_cli.children import launches
 from vyane_cli.children.result import settle_child, settle_exit
 from vyane_cli.children.result_rules import CANCELLED, Ending, Report
-from vyane_cli.delivery.tick import tick
-from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
-from vyane_cli.hosts.port import Event, HookCall, Reply
+from vyane_cli.errors import ConflictError, NotFoundError, StorageError, VyaneError
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply
 from vyane_cli.kernel.runtimes import child_environment, find_runtime
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus, check_transition
-from vyane_cli.storage import processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage import files, processes
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from collections.abc import Callable
+
+    from vyane_cli.home import Home
+
+    _Action = Callable[[], None]
+    Tick = Callable[..., object]
+    """`delivery/tick.tick`, or a function around it."""
+
 
 PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
 """How long the launcher waits before it tries again to send a result."""
@@ -36,48 +43,49 @@ PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
 CANCELLED_FIRST = Report(Ending.CANCELLED, "it was cancelled before it was started", CANCELLED)
 
 
-def run(runtime: Runtime, worker: str, *, here: bool = False) -> None:
+def run(home: Home, worker: str, tick: Tick, *, here: bool = False) -> None:
     """Start the child, wait for it, send its result if nothing else did.
 
-    `here`: in the terminal of this process, for a person to look in.
+    `tick` runs the call by which a child without hooks is registered. `here`: in the terminal of
+    this process, for a person to look in.
     """
-    layout = runtime.layout
+    layout = home.layout
     launch = launches.load(layout, worker)
     if launch is None or launch.launcher is not None:
         return  # somebody else's, or a second launcher
-    launch = launch._replace(launcher=runtime.me())
+    launch = launch._replace(launcher=home.me())
     launches.save(layout, launch)
-    if _is_stopped(runtime, worker):
-        _patiently(lambda: _end(runtime, worker, CANCELLED_FIRST))
+    if _is_stopped(home, worker):
+        _patiently(lambda: _end(home, worker, CANCELLED_FIRST))
         return
     try:
-        process = _start_here(runtime, launch) if here else _start(runtime, launch)
+        process = _start_here(home, launch) if here else _start(home, launch)
     except (OSError, VyaneError) as error:
         why = error.message if isinstance(error, VyaneError) else error.strerror or str(error)
         reason = f"it could not be started: {launch.command[0]}: {why}"
-        _patiently(lambda: _end(runtime, worker, Report(Ending.ERROR, "", reason)))
+        _patiently(lambda: _end(home, worker, Report(Ending.ERROR, "", reason)))
         if launch.resumed and not launch.dispatch:
-            _patiently(lambda: _call_person(runtime, worker, reason))
+            _patiently(lambda: _call_person(home, worker, reason))
         return
-    started = launch._replace(process=runtime.identify(process.pid))
+    started = launch._replace(process=home.identify(process.pid))
     _try(lambda: launches.save(layout, started))
-    if started.process is not None and _is_stopped(runtime, worker):
+    if started.process is not None and _is_stopped(home, worker):
         # a cancel that came since we looked found no process, and this one has done nothing yet
         processes.send_signal(started.process, signal.SIGTERM)
     if launch.resumed:
-        _try(lambda: _goes_on(runtime, worker))
+        _try(lambda: _goes_on(home, worker))
     elif not launch.hooks:
-        _try(lambda: _register(runtime, started))
+        _try(lambda: _register(home, started, tick))
     status = process.wait()
-    ended = started._replace(exit_status=status, ended_at=runtime.clock().at)
+    ended = started._replace(exit_status=status, ended_at=home.clock().at)
     _try(lambda: launches.save(layout, ended))
     if launch.resumed and not launch.dispatch and status:
-        _patiently(lambda: _call_person(runtime, worker, f"it exited with status {status}"))
-    _patiently(lambda: settle_exit(runtime, ended, status))
+        _patiently(lambda: _call_person(home, worker, f"it exited with status {status}"))
+    _patiently(lambda: settle_exit(home, ended, status))
 
 
-def _start(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]:
-    layout = runtime.layout
+def _start(home: Home, launch: launches.Launch) -> subprocess.Popen[bytes]:
+    layout = home.layout
     output = launches.open_log(layout.output(launch.worker))
     errors = launches.open_log(layout.errors(launch.worker))
     prompt = layout.resume_prompt if launch.resumed else layout.prompt
@@ -96,21 +104,21 @@ def _start(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]
             os.close(fd)
 
 
-def _start_here(runtime: Runtime, launch: launches.Launch) -> subprocess.Popen[bytes]:
+def _start_here(home: Home, launch: launches.Launch) -> subprocess.Popen[bytes]:
     """In the foreground of our terminal. The pane's environment is tmux's: a host's is not ours."""
-    known = registry.Registry(runtime.layout).workers.get(launch.worker)
-    configured = find_runtime(known.worker_type if known else "", runtime.config.runtimes)
-    environment = child_environment(runtime.environ, configured, runtime.layout.root, launch.worker)
+    known = registry.Registry(home.layout).workers.get(launch.worker)
+    configured = find_runtime(known.worker_type if known else "", home.config.runtimes)
+    environment = child_environment(home.environ, configured, home.layout.root, launch.worker)
     return subprocess.Popen(launch.command, cwd=launch.cwd, env=environment)
 
 
-def _register(runtime: Runtime, launch: launches.Launch) -> None:
+def _register(home: Home, launch: launches.Launch, tick: Tick) -> None:
     """A child without hooks: it has a session from here on, and its dispatch is settled."""
-    host = runtime.host("generic")
+    host = home.host("generic")
     assert host is not None
     call = HookCall(
         "generic",
-        Event.CALL,
+        HostEvent.CALL,
         "launch",
         launch.session,
         attended=False,
@@ -118,42 +126,42 @@ def _register(runtime: Runtime, launch: launches.Launch) -> None:
         process=launch.process,
         worker=launch.worker,
     )
-    tick(runtime, call, host, _unheard, runtime.deadline(), rerun=True)
+    tick(home, call, host, _unheard, home.deadline(), rerun=True)
 
 
-def _goes_on(runtime: Runtime, worker: str) -> None:
+def _goes_on(home: Home, worker: str) -> None:
     """A child that was broken off runs again."""
-    with runtime.held((Kind.REGISTRY, "")):
-        book = registry.Registry(runtime.layout)
+    with home.held((LockKind.REGISTRY, "")):
+        book = registry.Registry(home.layout)
         known = book.workers.get(worker)
         if known is not None and known.status is WorkerStatus.INTERRUPTED:
             book.put(known._replace(status=check_transition(known.status, WorkerStatus.RUNNING)))
             book.save()
 
 
-def _call_person(runtime: Runtime, worker: str, reason: str) -> None:
+def _call_person(home: Home, worker: str, reason: str) -> None:
     """A closed session that mail was to open again: its mail stays where it is."""
-    known = registry.Registry(runtime.layout).workers.get(worker)
+    known = registry.Registry(home.layout).workers.get(worker)
     name = known.name if known is not None else worker
-    call_person(runtime, call_of(NeedKind.RESUME, who=name, worker=worker, name=name, why=reason))
+    call_person(home, call_of(NeedKind.RESUME, who=name, worker=worker, name=name, why=reason))
 
 
 def _unheard(reply: Reply) -> None:
     raise OSError(32, "nobody reads it")
 
 
-def _is_stopped(runtime: Runtime, worker: str) -> bool:
+def _is_stopped(home: Home, worker: str) -> bool:
     """Whether the worker has ended or is cancelled: by its record, which names a cancel first."""
-    known = registry.Registry(runtime.layout).workers.get(worker)
+    known = registry.Registry(home.layout).workers.get(worker)
     if known is None or known.final:
         return True
     orphan = known.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
     return bool(known.cancel_propagated_from) and not orphan
 
 
-def _end(runtime: Runtime, worker: str, report: Report) -> None:
+def _end(home: Home, worker: str, report: Report) -> None:
     try:
-        settle_child(runtime, worker, report)
+        settle_child(home, worker, report)
     except (ConflictError, NotFoundError):
         return  # it has its end, or is no more
 
@@ -177,7 +185,28 @@ def _patiently(action: _Action) -> None:
             time.sleep(pause)
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+def start_launcher(home: Home, worker: str, environment: Mapping[str, str]) -> None:
+    """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
 
-    _Action = Callable[[], None]
+    What it prints goes to the child's error log. StorageError when it could not be started.
+    """
+    layout = home.layout
+    files.make_directories(os.path.dirname(layout.errors(worker)))
+    command = [sys.executable, "-I", "-m", "vyane_cli.launcher", layout.root, worker]
+    log = launches.open_log(layout.errors(worker))
+    try:
+        middle = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=dict(environment),
+            start_new_session=True,
+        )
+        if middle.wait():  # it forks at once, so that no host is above the child
+            raise ChildProcessError(10, "the launcher did not start")
+    except OSError as error:
+        raise StorageError(sys.executable, error) from error
+    finally:
+        os.close(log)

@@ -6,11 +6,10 @@ the candidate is the Stop hook's. A crash leaves the old or the new document.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 
-from vyane_cli.errors import CorruptStateError, StorageError
+from vyane_cli.errors import CorruptStateError
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.process import Process, parse_process
 from vyane_cli.kernel.values import NamedTuple
@@ -20,6 +19,7 @@ from vyane_cli.storage.layout import Layout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 OUTPUT_MAX_BYTES = 4 * 1024 * 1024
 """Of a child's output so much, from the end, is its result."""
@@ -104,38 +104,6 @@ def read_output(path: str) -> str:
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def keep_blob(layout: Layout, digest: str, text: str) -> None:
-    """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file.
-
-    Under the registry's lock, as `gc` takes one away that no message names and that is old.
-    """
-    path = layout.blob(digest)
-    if os.path.exists(path):
-        files.refresh(path)
-        return
-    files.make_directories(os.path.dirname(path))
-    files.replace(path, text.encode("utf-8", "replace"))
-    try:
-        files.sync_directories(path, layout.root)
-    except OSError as error:
-        raise StorageError(path, error) from error
-
-
-def read_blob(layout: Layout, digest: str) -> str | None:
-    """The text of a blob; None when it is gone. CorruptStateError when it is another text."""
-    path = layout.blob(digest)
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(path, error) from error
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise CorruptStateError(path, "it is not the text of its name")
-    return data.decode("utf-8", "replace")
 
 
 def open_log(path: str) -> int:

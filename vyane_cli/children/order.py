@@ -7,7 +7,15 @@ from collections.abc import Collection, Iterable, Mapping
 from vyane_cli.errors import ConflictError, InvalidInputError
 from vyane_cli.kernel.text import slug
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.mail.message import LAUNCHED, Kind, Lane, Message, ToKind, default_ttl_s, first_line
+from vyane_cli.mail.message import (
+    LAUNCHED,
+    Lane,
+    Message,
+    MessageKind,
+    ToKind,
+    default_ttl_s,
+    first_line,
+)
 from vyane_cli.sessions.session import LogicalSession
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import NAME_MAX, Worker, WorkerStatus, unique_name
@@ -33,7 +41,7 @@ class Purpose(StrEnum):
     VERIFY = "verify"
 
 
-class Place(StrEnum):
+class TerminalPlace(StrEnum):
     """Where an interactive child is opened."""
 
     PANE = "pane"
@@ -103,8 +111,8 @@ def check_order(order: Order) -> Purpose:
         raise InvalidInputError("prompt", "…", expected, hint=hint)
     if order.purpose not in tuple(Purpose):
         raise InvalidInputError("purpose", order.purpose, "one of " + ", ".join(Purpose))
-    if order.tmux not in ("", *Place):
-        raise InvalidInputError("tmux", order.tmux, "one of " + ", ".join(Place))
+    if order.tmux not in ("", *TerminalPlace):
+        raise InvalidInputError("tmux", order.tmux, "one of " + ", ".join(TerminalPlace))
     if len(order.group) > NAME_MAX or not order.group.isprintable():
         raise InvalidInputError("group", order.group, f"at most {NAME_MAX} printable characters")
     return Purpose(order.purpose)
@@ -159,11 +167,11 @@ def plan_spawn(
         blocked_on_message_id=blocked,
     )
     logical = LogicalSession(
-        fresh.logical_session,
-        name,
-        child.id,
-        fresh.at,
-        (child.id,),
+        id=fresh.logical_session,
+        display_name=name,
+        worker=child.id,
+        created_at=fresh.at,
+        participating_agents=(child.id,),
         parent_logical_id=parent.logical_session_id or None,
         spawned_by_worker_id=parent.id,
         spawn_purpose=order.purpose,
@@ -176,13 +184,13 @@ def plan_spawn(
     dispatch = Message(
         fresh.dispatch,
         fresh.at,
-        default_ttl_s(Kind.TASK_DISPATCH),
+        default_ttl_s(MessageKind.TASK_DISPATCH),
         FromKind.WORKER,
         parent.id,
         parent.name,
         ToKind.WORKER,
         child.id,
-        Kind.TASK_DISPATCH,
+        MessageKind.TASK_DISPATCH,
         Lane.DIRECT,
         first_line(order.prompt),
         payload,
@@ -197,7 +205,9 @@ def plan_spawn(
         "name": name,
     }
     prompt = f"{context}\n\n{order.prompt}" if context else order.prompt
-    return SpawnPlan(child, after, logical, dispatch, prompt, event)
+    return SpawnPlan(
+        child=child, parent=after, logical=logical, dispatch=dispatch, prompt=prompt, event=event
+    )
 
 
 def inherited_context(head: str, lead: str, events: Iterable[Mapping[str, Any]]) -> str:

@@ -23,24 +23,24 @@ from vyane_cli.children.result_rules import (
     plan_result,
     result_id,
 )
-from vyane_cli.delivery.ring import reach
 from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
+from vyane_cli.mail import blobs
 from vyane_cli.mail.enqueue import Target, is_stored, store
-from vyane_cli.mail.message import Kind, Lane, Message, ToKind, body_of, first_line
+from vyane_cli.mail.message import Lane, Message, MessageKind, ToKind, body_of, first_line
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.facts import note_in_timeline
 from vyane_cli.sessions.session import HostSession
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.storage import processes
-from vyane_cli.storage.locks import Kind as LockKind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import reader as reading
 from vyane_cli.timeline.cursors import render_cursor
 from vyane_cli.timeline.events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 LOST_AFTER_S = 60.0
 """For so long a spawned child may be without a launcher: `spawn` may be about to start it."""
@@ -55,7 +55,7 @@ class ResultReport:
     message_id: str | None
 
 
-class Settled(NamedTuple):
+class EndedChild(NamedTuple):
     """A child that has ended, and what its parent was sent (None: the parent is on no record)."""
 
     child: Worker
@@ -71,14 +71,14 @@ class Settled(NamedTuple):
         )
 
 
-def settle_child(runtime: Runtime, worker_id: str, report: Report) -> Settled:
+def settle_child(home: Home, worker_id: str, report: Report) -> EndedChild:
     """End a child and send its result. On disk when this returns.
 
     ConflictError: it has ended already (`already_reported`), or nobody dispatched it
     (`no_dispatch`).
     """
-    layout = runtime.layout
-    with runtime.held((LockKind.REGISTRY, "")):
+    layout = home.layout
+    with home.held((LockKind.REGISTRY, "")):
         workers = registry.Registry(layout)
         child = workers.workers.get(worker_id)
         if child is None:
@@ -89,11 +89,11 @@ def settle_child(runtime: Runtime, worker_id: str, report: Report) -> Settled:
         failed = report.ending is not Ending.SUCCESS
         if child.cancel_propagated_from and failed and not orphan:
             report = Report(Ending.CANCELLED, report.text, CANCELLED)
-        message = _send(runtime, child, parent, report) if parent is not None else None
+        message = _send(home, child, parent, report) if parent is not None else None
         heir = find_heir(child, workers.workers)
         if heir is not None and heir is not parent:
-            _send(runtime, child, heir, report)
-        clock = runtime.clock()
+            _send(home, child, heir, report)
+        clock = home.clock()
         ended = child._replace(
             status=_final(child.status, STATUS_OF[report.ending]),
             ended_at=clock.at,
@@ -109,18 +109,18 @@ def settle_child(runtime: Runtime, worker_id: str, report: Report) -> Settled:
         if message is not None:
             event["message_id"] = message.id
         try:
-            note_in_timeline(runtime, parent, EventKind.CHILD_SETTLED, event)
+            note_in_timeline(home, parent, EventKind.CHILD_SETTLED, event)
         except VyaneError:
             pass  # the result is in the inbox; a damaged timeline holds up nothing
     for reader in {one.id for one in (parent, heir) if one is not None}:
-        _reach(runtime, reader)
-    return Settled(ended, message)
+        _reach(home, reader)
+    return EndedChild(ended, message)
 
 
-def _reach(runtime: Runtime, reader: str) -> None:
+def _reach(home: Home, reader: str) -> None:
     """The ways to who reads the result that are no ring; with no lock held, for they take time."""
     try:
-        reach(runtime, reader, runtime.clock())
+        home.reach(reader, home.clock())
     except VyaneError:
         return  # the next round does it
 
@@ -156,13 +156,13 @@ def find_heir(child: Worker, workers: Mapping[str, Worker]) -> Worker | None:
     return None
 
 
-def _send(runtime: Runtime, child: Worker, parent: Worker, report: Report) -> Message:
+def _send(home: Home, child: Worker, parent: Worker, report: Report) -> Message:
     """One copy, for the parent or for the one that reads in its place."""
-    layout, clock = runtime.layout, runtime.clock()
+    layout, clock = home.layout, home.clock()
     dispatch = child.dispatch_id or ""
-    planned = plan_result(report, _cursor(runtime, child))
+    planned = plan_result(report, _cursor(home, child))
     if planned.digest:
-        launches.keep_blob(layout, planned.digest, planned.overflow)
+        blobs.keep_blob(layout, planned.digest, planned.overflow)
     message = Message(
         result_id(dispatch, "" if parent.id == child.parent_worker_id else parent.id),
         clock.at,
@@ -172,7 +172,7 @@ def _send(runtime: Runtime, child: Worker, parent: Worker, report: Report) -> Me
         child.name,
         ToKind.WORKER,
         parent.id,
-        Kind.TASK_RESULT,
+        MessageKind.TASK_RESULT,
         Lane.DIRECT,
         "",
         planned.payload,
@@ -183,16 +183,16 @@ def _send(runtime: Runtime, child: Worker, parent: Worker, report: Report) -> Me
     message = message._replace(summary=first_line(body_of(message)))
     path = layout.inbox(parent.id)
     target = Target(ToKind.WORKER, parent.id, path, parent.id, lock=parent.id, name=parent.name)
-    if not is_stored(runtime, target, message):
-        store(runtime, target, message, clock)
+    if not is_stored(home, target, message):
+        store(home, target, message, clock)
     return message
 
 
-def _cursor(runtime: Runtime, child: Worker) -> str:
+def _cursor(home: Home, child: Worker) -> str:
     """The end of the child's timeline; empty when it has none, or a damaged one."""
     try:
         reader = reading.Reader(
-            runtime.layout.timeline(child.logical_session_id), child.logical_session_id
+            home.layout.timeline(child.logical_session_id), child.logical_session_id
         )
         reader.seek_end()
     except VyaneError:
@@ -203,80 +203,78 @@ def _cursor(runtime: Runtime, child: Worker) -> str:
 # ------------------------------------------------------------------ what a print-mode child says
 
 
-def keep_candidate(runtime: Runtime, session: HostSession, text: str, error: str) -> None:
+def keep_candidate(home: Home, session: HostSession, text: str, error: str) -> None:
     """Stop or StopFailure of a child that nobody attends: its answer, if it is its last."""
     ending = Ending.ERROR if error else Ending.SUCCESS
     report = {"ending": str(ending), "text": text, "error": error, "session": session.id}
-    launches.save_candidate(runtime.layout, session.worker, report)
+    launches.save_candidate(home.layout, session.worker, report)
 
 
-def settle_at_end(runtime: Runtime, session: HostSession) -> None:
+def settle_at_end(home: Home, session: HostSession) -> None:
     """SessionEnd of such a child: its last answer is its result. Without one the launcher knows."""
-    report = parse_report(launches.load_candidate(runtime.layout, session.worker))
+    report = parse_report(launches.load_candidate(home.layout, session.worker))
     if report is None:
         return
     try:
-        settle_child(runtime, session.worker, report)
+        settle_child(home, session.worker, report)
     except ConflictError:
         return  # it has reported by itself
 
 
-def settle_exit(runtime: Runtime, launch: launches.Launch, status: int) -> None:
+def settle_exit(home: Home, launch: launches.Launch, status: int) -> None:
     """The process of a child is gone: send its result, if nothing else did."""
-    candidate = parse_report(launches.load_candidate(runtime.layout, launch.worker))
-    output = launches.read_output(runtime.layout.output(launch.worker))
+    candidate = parse_report(launches.load_candidate(home.layout, launch.worker))
+    output = launches.read_output(home.layout.output(launch.worker))
     report = decide_report(status, candidate, output)
     if report.error and candidate is None:
-        said = launches.read_output(runtime.layout.errors(launch.worker)).strip()
+        said = launches.read_output(home.layout.errors(launch.worker)).strip()
         report = report._replace(text="\n".join(filter(None, (said[-2000:], report.text))))
     try:
-        settle_child(runtime, launch.worker, report)
+        settle_child(home, launch.worker, report)
     except ConflictError:
         return  # the usual case of a child that has hooks, or reports
 
 
-def settle_lost(runtime: Runtime, worker: Worker) -> bool:
+def settle_lost(home: Home, worker: Worker) -> bool:
     """End a child whose launcher and process are both gone: nobody else will. True if it was.
 
     One that was broken off is resumed first, if `delivery.resume` allows it.
     """
-    launch = launches.load(runtime.layout, worker.id) if is_lost(runtime, worker) else None
+    launch = launches.load(home.layout, worker.id) if is_lost(home, worker) else None
     if launch is None:
         return False
-    if launch.exit_status is None and launch.process is not None:
-        from vyane_cli.delivery.resume import resume_lost
-
-        if resume_lost(runtime, worker):
-            return False
+    broken = launch.exit_status is None and launch.process is not None
+    if broken and home.resume_lost(worker.id):
+        return False
     try:
         if launch.exit_status is not None:
-            settle_exit(runtime, launch, launch.exit_status)
+            settle_exit(home, launch, launch.exit_status)
         else:
-            candidate = parse_report(launches.load_candidate(runtime.layout, worker.id))
+            candidate = parse_report(launches.load_candidate(home.layout, worker.id))
             error = "its process is gone, and so is the launcher that waited for it"
             if launch.launcher is None:
                 error = "it was never started"
             said = candidate.text if candidate is not None else ""
-            said = said or launches.read_output(runtime.layout.output(worker.id))
-            settle_child(runtime, worker.id, Report(Ending.ERROR, said, error))
+            said = said or launches.read_output(home.layout.output(worker.id))
+            settle_child(home, worker.id, Report(Ending.ERROR, said, error))
     except ConflictError:
         return False
     return True
 
 
-def is_lost(runtime: Runtime, worker: Worker) -> bool:
+def is_lost(home: Home, worker: Worker) -> bool:
     """Whether a dispatched child has not ended, and nothing runs any more that would end it."""
     if worker.final or not worker.dispatch_id:
         return False
-    launch = launches.load(runtime.layout, worker.id)
+    launch = launches.load(home.layout, worker.id)
     if launch is None:
         return False
     if launch.launcher is None:
-        return launches.age_s(launch, runtime.clock()) >= LOST_AFTER_S
+        return launches.age_s(launch, home.clock()) >= LOST_AFTER_S
     if processes.is_present(launch.launcher) is not False:
         return False
     if launch.process is not None and processes.is_present(launch.process) is not False:
         return False
     # a child whose hooks registered it, and whose launcher died before it noted the process
-    session = registry.current_session(runtime.layout, launch.worker)
+    session = registry.current_session(home.layout, launch.worker)
     return session is None or processes.is_present(session.process) is False

@@ -8,26 +8,54 @@ PENDING, which `wait` and `gc` make FAILED when no launcher stands behind it.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from vyane_cli.children.link import link_child
-from vyane_cli.children.order import Order, SpawnPlan, check_order
-from vyane_cli.children.panes import check_place, open_pane
-from vyane_cli.children.place import drop_worktree, make_worktree, plan_worktree
+from vyane_cli.children import launches
+from vyane_cli.children.launch import start_launcher
+from vyane_cli.children.order import (
+    CONTEXT_TURNS,
+    Fresh,
+    Order,
+    SpawnPlan,
+    check_order,
+    check_parent,
+    inherited_context,
+    plan_spawn,
+)
+from vyane_cli.children.place import (
+    check_place,
+    drop_worktree,
+    make_worktree,
+    open_pane,
+    plan_worktree,
+)
 from vyane_cli.children.result_rules import Ending, Report
-from vyane_cli.children.starting import start_launcher
-from vyane_cli.errors import InvalidInputError, StorageError, VyaneError
-from vyane_cli.kernel.runtimes import ChildRuntime, child_environment, find_runtime
+from vyane_cli.errors import ConflictError, InvalidInputError, StorageError, VyaneError
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.ids import logical_session_id, span_id, worker_id
+from vyane_cli.kernel.runtimes import (
+    ChildRuntime,
+    child_environment,
+    fill,
+    find_runtime,
+    takes_prompt,
+)
+from vyane_cli.mail import inbox
 from vyane_cli.sessions import registry
-from vyane_cli.sessions.facts import note_in_timeline
-from vyane_cli.sessions.identity import require_person, whoami
+from vyane_cli.sessions.authority import require_person
+from vyane_cli.sessions.facts import note_in_timeline, present_session
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import Worker, check_name, find_worker
+from vyane_cli.storage import files
+from vyane_cli.storage.locks import LockKind
+from vyane_cli.timeline import log
 from vyane_cli.timeline.events import EventKind
+from vyane_cli.timeline.turns import TimelineHead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 class Spawned(NamedTuple):
@@ -38,12 +66,12 @@ class Spawned(NamedTuple):
     """How to get to it in tmux, in words."""
 
 
-def spawn(runtime: Runtime, order: Order) -> Worker:
+def spawn(home: Home, order: Order) -> Worker:
     """Make a child and start it: `spawn_child`, for who needs the worker alone."""
-    return spawn_child(runtime, order).child
+    return spawn_child(home, order).child
 
 
-def spawn_child(runtime: Runtime, order: Order) -> Spawned:
+def spawn_child(home: Home, order: Order) -> Spawned:
     """Make a child and start it. It is on disk, and its launcher runs, when this returns.
 
     Everything is checked before anything is written. A child whose program cannot be started is
@@ -55,24 +83,24 @@ def spawn_child(runtime: Runtime, order: Order) -> Spawned:
         check_name(order.name)
     if not os.path.isdir(order.cwd):
         raise InvalidInputError("cwd", order.cwd, "a folder")
-    return start_child(runtime, order, find_parent(runtime, order.parent))
+    return start_child(home, order, find_parent(home, order.parent))
 
 
-def start_child(runtime: Runtime, order: Order, parent_id: str) -> Spawned:
+def start_child(home: Home, order: Order, parent_id: str) -> Spawned:
     """The same for a checked order and a known parent."""
-    child_runtime = find_runtime(order.runtime, runtime.config.runtimes)
+    child_runtime = find_runtime(order.runtime, home.config.runtimes)
     if order.tmux:
         _check_interactive(order, child_runtime)
-        check_place(order.tmux, runtime.environ)
-    plan = _in_worktree(runtime, order, parent_id, child_runtime)
+        check_place(order.tmux, home.environ)
+    plan = _in_worktree(home, order, parent_id, child_runtime)
     try:
-        note_in_timeline(runtime, plan.parent, EventKind.CHILD_SPAWNED, plan.event)
+        note_in_timeline(home, plan.parent, EventKind.CHILD_SPAWNED, plan.event)
     except VyaneError:
         pass  # the registry has the link; a parent's damaged timeline holds up no child
     try:
-        return Spawned(plan.child, _start(runtime, order, plan.child, child_runtime))
+        return Spawned(plan.child, _start(home, order, plan.child, child_runtime))
     except StorageError as error:
-        _fail(runtime, plan.child.id, error.message)
+        _fail(home, plan.child.id, error.message)
         raise
 
 
@@ -83,47 +111,47 @@ def _check_interactive(order: Order, child_runtime: ChildRuntime) -> None:
 
 
 def _in_worktree(
-    runtime: Runtime, order: Order, parent_id: str, child_runtime: ChildRuntime
+    home: Home, order: Order, parent_id: str, child_runtime: ChildRuntime
 ) -> SpawnPlan:
     """The commit, with the work tree made before it: one that fails leaves neither."""
     if not order.worktree:
-        return link_child(runtime, order, parent_id, child_runtime)
-    workers = registry.Registry(runtime.layout).listing()
-    tree = make_worktree(plan_worktree(order.cwd, order.worktree, workers, runtime.environ))
+        return link_child(home, order, parent_id, child_runtime)
+    workers = registry.Registry(home.layout).listing()
+    tree = make_worktree(plan_worktree(order.cwd, order.worktree, workers, home.environ))
     try:
-        return link_child(runtime, order._replace(cwd=tree.cwd), parent_id, child_runtime)
+        return link_child(home, order._replace(cwd=tree.cwd), parent_id, child_runtime)
     except VyaneError:
         drop_worktree(tree)
         raise
 
 
-def _start(runtime: Runtime, order: Order, child: Worker, child_runtime: ChildRuntime) -> str:
+def _start(home: Home, order: Order, child: Worker, child_runtime: ChildRuntime) -> str:
     if order.tmux:
-        return open_pane(runtime.layout.root, child, order.tmux, runtime.environ)
-    environment = child_environment(runtime.environ, child_runtime, runtime.layout.root, child.id)
-    start_launcher(runtime, child.id, environment)
+        return open_pane(home.layout.root, child, order.tmux, home.environ)
+    environment = child_environment(home.environ, child_runtime, home.layout.root, child.id)
+    start_launcher(home, child.id, environment)
     return ""
 
 
-def _fail(runtime: Runtime, child: str, reason: str) -> None:
+def _fail(home: Home, child: str, reason: str) -> None:
     """Nothing runs that would say so: the child has failed. If that fails too, `gc` does it."""
     from vyane_cli.children.result import settle_child
 
     report = Report(Ending.ERROR, "", f"it could not be started: {reason}")
     try:
-        settle_child(runtime, child, report)
+        settle_child(home, child, report)
     except VyaneError:
         return
 
 
-def find_parent(runtime: Runtime, who: str) -> str:
+def find_parent(home: Home, who: str) -> str:
     """The id of the worker that is to be the parent: the named one, or the one that runs this."""
-    speaker = whoami(runtime)
-    workers = registry.Registry(runtime.layout)
+    speaker = whoami(home)
+    workers = registry.Registry(home.layout)
     if who:
         parent = find_worker(who, workers.listing())
         if parent.id != speaker.id:
-            require_person(runtime, speaker, "spawn a child of another worker")
+            require_person(home, speaker, "spawn a child of another worker")
         return parent.id
     if speaker.kind is FromKind.WORKER and speaker.id in workers.workers:
         return speaker.id
@@ -134,3 +162,116 @@ def find_parent(runtime: Runtime, who: str) -> str:
         missing=True,
         hint="--parent NAME; `vyane workers` lists them",
     )
+
+
+def link_child(home: Home, order: Order, parent_id: str, child_runtime: ChildRuntime) -> SpawnPlan:
+    """Write every record of a child, the registry last. ConflictError when it may not be.
+
+    A kill before the registry leaves documents that nothing names.
+    """
+    layout = home.layout
+    with home.held((LockKind.REGISTRY, "")):
+        workers = registry.Registry(layout)
+        parent = workers.workers[parent_id]
+        check_parent(parent)
+        taken = [worker.name for worker in workers.listing()]
+        if order.name.casefold() in {name.casefold() for name in taken}:
+            raise ConflictError(f"{order.name} is a worker already", hint="choose another name")
+        clock = home.clock()
+        known = _head(home, parent)
+        fresh = Fresh(
+            worker=order.worker or _free_id(home, workers),
+            logical_session=logical_session_id(home.entropy(6)),
+            dispatch=home.new_id(clock.now_ms),
+            trace=known.epoch if known is not None else home.entropy(16).hex(),
+            at=clock.at,
+        )
+        context = _context(home, parent) if order.inherit_context else ""
+        span = span_id(known.open.id) if known is not None and known.open is not None else ""
+        plan = plan_spawn(order, parent, taken, context, fresh, span)
+        if order.tmux:
+            report = home.templates.fill("interactive")
+            plan = plan._replace(prompt=f"{plan.prompt}\n\n{report}")
+        with files.before_commit():
+            _share_trace(home, plan)
+            registry.save_logical_session(layout, plan.logical)
+            launches.save_prompt(layout, plan.child.id, plan.prompt)
+            launches.save(layout, _launch(home, plan, child_runtime, clock, order.tmux))
+        with files.before_commit(), home.held((LockKind.INBOX, plan.child.id)):
+            inbox.append(layout.inbox(plan.child.id), layout.root, plan.dispatch, clock)
+        workers.put(plan.parent)
+        workers.put(plan.child)
+        workers.save()
+    return plan
+
+
+def _free_id(home: Home, workers: registry.Registry) -> str:
+    while True:
+        candidate = worker_id(home.entropy(6))
+        left = home.layout.inbox(candidate)  # what a kill before the commit point left
+        if candidate not in workers.workers and not os.path.exists(left):
+            return candidate
+
+
+def _launch(
+    home: Home, plan: SpawnPlan, child_runtime: ChildRuntime, clock: Clock, place: str
+) -> launches.Launch:
+    layout, child = home.layout, plan.child
+    session = _session_id(home.entropy(16))
+    command = child_runtime.interactive if place else child_runtime.spawn
+    values = {
+        "prompt_file": layout.prompt(child.id),
+        "prompt": plan.prompt,
+        "session_id": session,
+        "cwd": child.cwd,
+        "worker": child.id,
+    }
+    return launches.Launch(
+        worker=child.id,
+        dispatch=plan.dispatch.id,
+        command=fill(command, values),
+        cwd=child.cwd,
+        session=session,
+        hooks=child_runtime.hooks,
+        stdin=not place and not takes_prompt(command),
+        at=clock.at,
+        boot=clock.boot,
+        awake_ms=clock.awake_ms,
+    )
+
+
+def _session_id(entropy: bytes) -> str:
+    """A random UUID: hosts take no other form for an id that they are given."""
+    import uuid
+
+    return str(uuid.UUID(bytes=entropy, version=4))
+
+
+def _context(home: Home, parent: Worker) -> str:
+    """What the child inherits, from the parent's timeline; one that is damaged gives nothing."""
+    head = home.templates.fill("inherited", parent=parent.name, cwd=parent.cwd or "?")
+    path = home.layout.timeline(parent.logical_session_id)
+    events: list[dict[str, Any]] = []
+    try:
+        known = log.read_head(path)
+        if known is not None:
+            first = max(known.turns - CONTEXT_TURNS, 1)
+            events = [event for _, event in log.read(path, log.offset_of_turn(path, first))]
+    except VyaneError:
+        events = []
+    return inherited_context(head, home.templates.fill("inherited-turns"), events)
+
+
+def _head(home: Home, parent: Worker) -> TimelineHead | None:
+    """The parent's timeline as it stands; None without one, or when it is damaged."""
+    try:
+        return log.read_head(home.layout.timeline(parent.logical_session_id))
+    except VyaneError:
+        return None
+
+
+def _share_trace(home: Home, plan: SpawnPlan) -> None:
+    """The parent's further events carry the trace too. A crash after it leaves a trace of one."""
+    session = present_session(home, plan.parent.id)
+    if session is not None and session.trace != plan.parent.trace_id:
+        registry.save_session(home.layout, session._replace(trace=plan.parent.trace_id))

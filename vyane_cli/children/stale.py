@@ -22,17 +22,17 @@ from vyane_cli.children.stale_rules import (
 )
 from vyane_cli.errors import CorruptStateError, InvalidInputError
 from vyane_cli.mail import inbox
-from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.inbox import boxes_of
 from vyane_cli.mail.mailbox import Mailbox, takeover_of
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.liveness import Look, last_sign, look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker, WorkerStatus, check_transition, is_stale, shown_status
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.kernel.clock import Clock
 
 VARIABLE = "VYANE_WORKER_HEARTBEAT_TIMEOUT"
@@ -47,27 +47,27 @@ class Staleness(NamedTuple):
     """Marked, and there was a sign since, or the session is over."""
 
 
-def mark_stale(runtime: Runtime, clock: Clock) -> Staleness:
+def mark_stale(home: Home, clock: Clock) -> Staleness:
     """Mark workers that are stale, and take the mark from those that are not any more.
 
     For a round's maintenance and for `gc`. Repeated it changes nothing.
     """
-    moved = _moves(runtime, clock)
+    moved = _moves(home, clock)
     if moved:
-        with runtime.held((Kind.REGISTRY, "")):
-            book = registry.Registry(runtime.layout)
-            moved = _moves(runtime, clock)
+        with home.held((LockKind.REGISTRY, "")):
+            book = registry.Registry(home.layout)
+            moved = _moves(home, clock)
             for _, after in moved:
                 book.put(after)
             if moved:
                 book.save()
-    _call_for_silent(runtime, clock)
+    _call_for_silent(home, clock)
     return _sorted(moved)
 
 
-def find_stale(runtime: Runtime, clock: Clock) -> Staleness:
+def find_stale(home: Home, clock: Clock) -> Staleness:
     """What `mark_stale` would do. Nothing is changed, no lock is taken."""
-    return _sorted(_moves(runtime, clock))
+    return _sorted(_moves(home, clock))
 
 
 def _sorted(moved: list[tuple[Worker, Worker]]) -> Staleness:
@@ -76,11 +76,11 @@ def _sorted(moved: list[tuple[Worker, Worker]]) -> Staleness:
     return Staleness(tuple(stale), tuple(back))
 
 
-def stale_after_s(runtime: Runtime) -> float:
+def stale_after_s(home: Home) -> float:
     """The threshold: VYANE_WORKER_HEARTBEAT_TIMEOUT, else `workers.stale_after_s`, in seconds."""
-    given = runtime.environ.get(VARIABLE, "")
+    given = home.environ.get(VARIABLE, "")
     if not given:
-        return float(runtime.config["workers.stale_after_s"])
+        return float(home.config["workers.stale_after_s"])
     try:
         seconds = float(given)
     except ValueError:
@@ -90,26 +90,26 @@ def stale_after_s(runtime: Runtime) -> float:
     return seconds
 
 
-def may_be_passed(runtime: Runtime, worker: Worker) -> bool:
+def may_be_passed(home: Home, worker: Worker) -> bool:
     """Whether a worker at work was silent for so long that the project goes on without it.
 
     False for one that is marked by this very round, however late its clock says that it is.
     """
-    return worker.status is WorkerStatus.STALE and was_silent(runtime, worker)
+    return worker.status is WorkerStatus.STALE and was_silent(home, worker)
 
 
-def was_silent(runtime: Runtime, worker: Worker) -> bool:
+def was_silent(home: Home, worker: Worker) -> bool:
     """Whether a worker, whatever its status, was found silent and has been so for long since."""
-    return is_given_up(worker, runtime.clock(), stale_after_s(runtime))
+    return is_given_up(worker, home.clock(), stale_after_s(home))
 
 
-def _moves(runtime: Runtime, clock: Clock) -> list[tuple[Worker, Worker]]:
+def _moves(home: Home, clock: Clock) -> list[tuple[Worker, Worker]]:
     """The workers whose record has to change, as it is and as it shall be."""
-    after_s = stale_after_s(runtime)
+    after_s = stale_after_s(home)
     moved = []
-    for worker in registry.Registry(runtime.layout).listing():
+    for worker in registry.Registry(home.layout).listing():
         try:
-            after = None if worker.final else _move(runtime, worker, clock, after_s)
+            after = None if worker.final else _move(home, worker, clock, after_s)
         except CorruptStateError:
             continue  # `doctor` names it
         if after is not None:
@@ -117,10 +117,10 @@ def _moves(runtime: Runtime, clock: Clock) -> list[tuple[Worker, Worker]]:
     return moved
 
 
-def _move(runtime: Runtime, worker: Worker, clock: Clock, after_s: float) -> Worker | None:
+def _move(home: Home, worker: Worker, clock: Clock, after_s: float) -> Worker | None:
     now_s = clock.at
-    seen = look(runtime, worker)
-    sign_s = last_sign(runtime, worker, seen)
+    seen = look(home, worker)
+    sign_s = last_sign(home, worker, seen)
     shown = shown_status(worker, seen.liveness, sign_s)
     if worker.status is WorkerStatus.STALE:
         if shown is WorkerStatus.STALE and is_stale(worker, sign_s):
@@ -137,7 +137,7 @@ def _move(runtime: Runtime, worker: Worker, clock: Clock, after_s: float) -> Wor
     )
     if not decide_stale(signs, now_s, after_s).stale:
         return _watch(worker, seen, sign_s, clock, after_s)  # whatever its inbox says
-    boxes = _boxes(runtime, worker)
+    boxes = _boxes(home, worker)
     expects = bool(worker.dispatch_id) or _expects(boxes)
     signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)
     if not decide_stale(signs, now_s, after_s).stale:
@@ -159,8 +159,8 @@ def _watch(
     return unmark(worker, worker.status)
 
 
-def _boxes(runtime: Runtime, worker: Worker) -> list[Mailbox]:
-    paths = boxes_of(runtime, worker.id, worker.logical_session_id)
+def _boxes(home: Home, worker: Worker) -> list[Mailbox]:
+    paths = boxes_of(home, worker.id, worker.logical_session_id)
     return [inbox.read(path).mailbox for path in paths]
 
 
@@ -169,35 +169,35 @@ def _expects(boxes: list[Mailbox]) -> bool:
     return any(entry.waiting and entry.message.startable for box in boxes for entry in box.entries)
 
 
-def _call_for_silent(runtime: Runtime, clock: Clock) -> None:
+def _call_for_silent(home: Home, clock: Clock) -> None:
     """Call the person, once for each mark, when somebody waits for one that stays silent."""
-    for worker in registry.Registry(runtime.layout).listing():
+    for worker in registry.Registry(home.layout).listing():
         if worker.status is not WorkerStatus.STALE or not is_given_up(worker, clock, TOLD_AFTER_S):
             continue
         try:
-            seen = look(runtime, worker)
-            silent = is_stale(worker, last_sign(runtime, worker, seen))
-            if seen.liveness is not Liveness.EXITED and silent and _is_missed(runtime, worker):
-                _tell(runtime, worker, clock)
+            seen = look(home, worker)
+            silent = is_stale(worker, last_sign(home, worker, seen))
+            if seen.liveness is not Liveness.EXITED and silent and _is_missed(home, worker):
+                _tell(home, worker, clock)
         except CorruptStateError:
             continue  # `doctor` names it
 
 
-def _is_missed(runtime: Runtime, worker: Worker) -> bool:
+def _is_missed(home: Home, worker: Worker) -> bool:
     """Whether somebody waits for it: one that only lies idle is worth no call."""
-    busy = look(runtime, worker).liveness is Liveness.BUSY
-    return busy or bool(worker.dispatch_id) or _expects(_boxes(runtime, worker))
+    busy = look(home, worker).liveness is Liveness.BUSY
+    return busy or bool(worker.dispatch_id) or _expects(_boxes(home, worker))
 
 
-def _tell(runtime: Runtime, worker: Worker, clock: Clock) -> None:
+def _tell(home: Home, worker: Worker, clock: Clock) -> None:
     call = call_of(
         NeedKind.STALE,
         who=worker.name,
         worker=worker.id,
         stale_since=worker.stale_since or 0.0,  # once for each time that it became stale
         name=worker.name,
-        minutes=f"{stale_after_s(runtime) / 60:.0f}",
+        minutes=f"{stale_after_s(home) / 60:.0f}",
     )
-    if needs.was_resolved(runtime.layout, call.key):
+    if needs.was_resolved(home.layout, call.key):
         return  # the person has looked
-    call_person(runtime, call, clock)
+    call_person(home, call, clock)

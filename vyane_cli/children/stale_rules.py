@@ -28,7 +28,7 @@ class Signs(NamedTuple):
     long_running_until_s: float = 0.0
 
 
-class Verdict(NamedTuple):
+class StaleVerdict(NamedTuple):
     """Whether it is stale, and the rule that says so."""
 
     stale: bool
@@ -72,16 +72,16 @@ def is_given_up(worker: Worker, clock: Clock, after_s: float = STALE_AFTER_S) ->
     return clock.awake_ms - worker.stale_awake_ms >= after_s * 1000
 
 
-def decide_stale(signs: Signs, now_s: float, after_s: float = STALE_AFTER_S) -> Verdict:
+def decide_stale(signs: Signs, now_s: float, after_s: float = STALE_AFTER_S) -> StaleVerdict:
     """First match. Total. Age alone proves no death: a stale worker goes on with its next sign."""
     if WorkerStatus.STALE not in TRANSITIONS[signs.status]:
-        return Verdict(False, "not-at-work")
+        return StaleVerdict(False, "not-at-work")
     if now_s - signs.last_s < after_s:
-        return Verdict(False, "progress")
+        return StaleVerdict(False, "progress")
     if signs.takeover:
-        return Verdict(False, "takeover-pending")
+        return StaleVerdict(False, "takeover-pending")
     if signs.long_running_until_s > now_s:
-        return Verdict(False, "long-running")
+        return StaleVerdict(False, "long-running")
     if signs.liveness is Liveness.IDLE and signs.attended and not signs.expects:
-        return Verdict(False, "at-rest")  # it waits for its person, as it should
-    return Verdict(True, "silent")
+        return StaleVerdict(False, "at-rest")  # it waits for its person, as it should
+    return StaleVerdict(True, "silent")

@@ -17,17 +17,17 @@ from typer.core import TyperCommand, TyperGroup
 
 from vyane_cli import __version__
 from vyane_cli.cli import streams
-from vyane_cli.cli.context import State
-from vyane_cli.cli.given import refuse_empty
+from vyane_cli.cli.context import CommandState, refuse_empty
 from vyane_cli.cli.render import machine
 from vyane_cli.errors import ExitCode, InvalidInputError, OutputError, VyaneError, shortened
 from vyane_cli.home import accelerate
 
 
 class Verb(NamedTuple):
-    """One command: its module, and under which heading help lists it."""
+    """One command: its module and name there, and under which heading help lists it."""
 
     module: str
+    name: str
     panel: str
 
 
@@ -36,46 +36,46 @@ SETUP = "Set up and look after"
 PLACES = "Where people follow sessions"
 
 COMMANDS: dict[str, Verb] = {
-    "send": Verb("message", MESSAGES),
-    "reply": Verb("reply", MESSAGES),
-    "relay": Verb("relay", MESSAGES),
-    "inbox": Verb("inbox", MESSAGES),
-    "show": Verb("show", MESSAGES),
-    "why": Verb("why", MESSAGES),
-    "status": Verb("status", SESSIONS),
-    "workers": Verb("workers", SESSIONS),
-    "topology": Verb("topology", SESSIONS),
-    "spawn": Verb("spawn", SESSIONS),
-    "wait": Verb("wait", SESSIONS),
-    "report": Verb("report", SESSIONS),
-    "logs": Verb("logs", SESSIONS),
-    "takeover": Verb("takeover", SESSIONS),
-    "cancel": Verb("cancel", SESSIONS),
-    "project": Verb("project", PROJECTS),
-    "task": Verb("task", PROJECTS),
-    "taskgraph": Verb("taskgraph", PROJECTS),
-    "goal": Verb("goal", PROJECTS),
-    "need-user": Verb("need_user", PROJECTS),
-    "timeline": Verb("timeline", SESSIONS),
-    "watch": Verb("watch", SESSIONS),
-    "turn": Verb("turn", SESSIONS),
-    "bind": Verb("bind", PLACES),
-    "unbind": Verb("unbind", PLACES),
-    "bindings": Verb("bindings", PLACES),
-    "route": Verb("route", PLACES),
-    "mirror": Verb("mirror", PLACES),
-    "wake": Verb("round", PROJECTS),
-    "schedule": Verb("schedule", PROJECTS),
-    "init": Verb("setup", SETUP),
-    "hooks": Verb("hooks", SETUP),
-    "doctor": Verb("doctor", SETUP),
-    "config": Verb("config", SETUP),
-    "gc": Verb("gc", SETUP),
-    "demo": Verb("demo", SETUP),
-    "completion": Verb("completion", SETUP),
-    "describe": Verb("describe", SETUP),
-    "tick": Verb("tick", SETUP),
-    "uninstall": Verb("uninstall", SETUP),
+    "send": Verb("message", "send_command", MESSAGES),
+    "reply": Verb("message", "reply_command", MESSAGES),
+    "relay": Verb("message", "relay_command", MESSAGES),
+    "inbox": Verb("inbox", "inbox_command", MESSAGES),
+    "show": Verb("inbox", "show_command", MESSAGES),
+    "why": Verb("inbox", "why_command", MESSAGES),
+    "status": Verb("workers", "status_command", SESSIONS),
+    "workers": Verb("workers", "workers_app", SESSIONS),
+    "topology": Verb("workers", "topology_command", SESSIONS),
+    "spawn": Verb("spawn", "spawn_command", SESSIONS),
+    "wait": Verb("spawn", "wait_command", SESSIONS),
+    "report": Verb("spawn", "report_command", SESSIONS),
+    "logs": Verb("spawn", "logs_command", SESSIONS),
+    "takeover": Verb("takeover", "takeover_command", SESSIONS),
+    "cancel": Verb("takeover", "cancel_command", SESSIONS),
+    "project": Verb("project", "project_app", PROJECTS),
+    "task": Verb("task", "task_app", PROJECTS),
+    "taskgraph": Verb("task", "taskgraph_app", PROJECTS),
+    "goal": Verb("project", "goal_app", PROJECTS),
+    "need-user": Verb("need_user", "need_user_app", PROJECTS),
+    "timeline": Verb("timeline", "timeline_app", SESSIONS),
+    "watch": Verb("timeline", "watch_command", SESSIONS),
+    "turn": Verb("timeline", "turn_app", SESSIONS),
+    "bind": Verb("bind", "bind_command", PLACES),
+    "unbind": Verb("bind", "unbind_command", PLACES),
+    "bindings": Verb("bind", "bindings_app", PLACES),
+    "route": Verb("bind", "route_command", PLACES),
+    "mirror": Verb("mirror", "mirror_app", PLACES),
+    "wake": Verb("round", "wake_command", PROJECTS),
+    "schedule": Verb("round", "schedule_app", PROJECTS),
+    "init": Verb("setup", "init_command", SETUP),
+    "hooks": Verb("hooks", "hooks_app", SETUP),
+    "doctor": Verb("doctor", "doctor_command", SETUP),
+    "config": Verb("setup", "config_app", SETUP),
+    "gc": Verb("doctor", "gc_command", SETUP),
+    "demo": Verb("demo", "demo_command", SETUP),
+    "completion": Verb("setup", "completion_command", SETUP),
+    "describe": Verb("setup", "describe_command", SETUP),
+    "tick": Verb("hooks", "tick_command", SETUP),
+    "uninstall": Verb("setup", "uninstall_command", SETUP),
 }
 
 
@@ -103,15 +103,13 @@ class LazyGroup(TyperGroup):
         verb = COMMANDS.get(cmd_name)
         if verb is None:
             return None
-        module = importlib.import_module(f"vyane_cli.cli.{verb.module}")
+        found = getattr(importlib.import_module(f"vyane_cli.cli.{verb.module}"), verb.name)
         command: TyperCommand | TyperGroup
-        if hasattr(module, "app"):
-            command = typer.main.get_group(module.app)
+        if isinstance(found, typer.Typer):
+            command = typer.main.get_group(found)
         else:
             lone = typer.Typer(add_completion=False)
-            lone.command(cmd_name, context_settings={"help_option_names": ["-h", "--help"]})(
-                module.command
-            )
+            lone.command(cmd_name, context_settings={"help_option_names": ["-h", "--help"]})(found)
             command = cast("TyperCommand", typer.main.get_command(lone))
         command.name = cmd_name
         command.rich_help_panel = verb.panel
@@ -181,11 +179,11 @@ def root(
     ] = False,
 ) -> None:
     """Build what every command needs."""
-    context.obj = State(home, as_json)
+    context.obj = CommandState(home, as_json)
     if context.invoked_subcommand is None:
-        from vyane_cli.cli import status
+        from vyane_cli.cli import workers
 
-        status.overview(context)
+        workers.overview(context)
 
 
 def hoist(words: Sequence[str]) -> list[str]:

@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 
 from vyane_cli import channels
 from vyane_cli.cli.render import machine
-from vyane_cli.home import Runtime
+from vyane_cli.delivery import ring
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.home import Home
 from vyane_cli.hosts import claude_code, generic
 
 TYPE_CHECKING = False
@@ -20,17 +22,17 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-class State:
+class CommandState:
     """Built once by the root command, and passed down in the context."""
 
     def __init__(self, home: str, as_json: bool) -> None:
-        self.home, self.as_json = home, as_json
+        self.root, self.as_json = home, as_json
 
     @cached_property
-    def runtime(self) -> Runtime:
+    def home(self) -> Home:
         """The world of this process."""
         hosts = {host.NAME: host for host in (claude_code, generic)}
-        return Runtime(self.home, hosts=hosts, channels=channels.ADAPTERS)
+        return Home(self.root, hosts=hosts, channels=channels.ADAPTERS, ways=ring)
 
     @cached_property
     def screen(self) -> "Screen":
@@ -56,8 +58,36 @@ class State:
                 sys.stdout.flush()
 
 
-def state_of(context: typer.Context) -> State:
+def state_of(context: typer.Context) -> CommandState:
     """The state of a command's context."""
     state = context.find_root().obj
-    assert isinstance(state, State)
+    assert isinstance(state, CommandState)
     return state
+
+
+MAY_BE_EMPTY = frozenset({"to", "text", "summary", "value", "reason", "code"})
+"""Parameters whose operation knows what an empty one means."""
+
+
+def refuse_empty(command: Any) -> Any:
+    """The command, and those below it, with a check of what the command line gives as empty."""
+    for param in command.params:
+        if param.name not in MAY_BE_EMPTY:
+            param.callback = _checked(param.callback)
+    for below in getattr(command, "commands", {}).values():
+        refuse_empty(below)
+    return command
+
+
+def _checked(before: Callable[..., Any] | None) -> Callable[..., Any]:
+    def callback(context: Any, param: Any, value: Any) -> Any:
+        many = isinstance(value, (list, tuple))
+        if "" in (value if many else (value,)):
+            source = context.get_parameter_source(param.name)
+            if source is not None and source.name == "COMMANDLINE":
+                name = max(param.opts, key=len).lstrip("-").replace("_", "-")
+                hint = "give it a value" if param.required else "leave it out, or give it a value"
+                raise InvalidInputError(name, "", "given: it is empty", missing=True, hint=hint)
+        return before(context, param, value) if before else value
+
+    return callback

@@ -16,7 +16,7 @@ AS_IT_IS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def command(
+def demo_command(
     context: typer.Context,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the temporary home there.")] = False,
 ) -> None:

@@ -1,21 +1,29 @@
 """`vyane hooks`: connect Claude Code, disconnect it, look at the connection."""
 
 import os
+import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vyane_cli.cli.context import State, state_of
-from vyane_cli.cli.render.human import Screen
-from vyane_cli.cli.workers import shorten
-from vyane_cli.hosts import claude_settings
-from vyane_cli.sessions.identity import require_person, whoami
+from vyane_cli.cli.context import CommandState, state_of
+from vyane_cli.cli.render import machine
+from vyane_cli.cli.render.human import Screen, safe, shorten
+from vyane_cli.delivery.explain import PlannedNotice, PlannedTick, call_for_worker, explain
+from vyane_cli.errors import InvalidInputError
+from vyane_cli.home import Home
+from vyane_cli.hosts import claude_code, claude_settings, generic
+from vyane_cli.hosts.port import HookCall
+from vyane_cli.projects.after_tick import tick_and_supervise
+from vyane_cli.projects.supervise import plan_notice
+from vyane_cli.sessions.authority import require_person
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.setup import hooks
 from vyane_cli.setup.guard import install_guard
 from vyane_cli.setup.home import initialise
 
-app = typer.Typer(
+hooks_app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -31,7 +39,7 @@ DryRunOption = Annotated[
 ]
 
 
-@app.command("install")
+@hooks_app.command("install")
 def install_command(
     context: typer.Context,
     scope: ScopeOption = hooks.Scope.USER,
@@ -50,21 +58,21 @@ def install_command(
     Only vyane's own entries are touched; every other byte of the file stays as it is.
     """
     state = state_of(context)
-    runtime = state.runtime
-    require_person(runtime, whoami(runtime), "change hooks")
+    home = state.home
+    require_person(home, whoami(home), "change hooks")
     if not dry_run:
-        initialise(runtime)
+        initialise(home)
     if plugin:
-        changed = install_guard(runtime, dry_run=dry_run)
-        guard = runtime.layout.guard
+        changed = install_guard(home, dry_run=dry_run)
+        guard = home.layout.guard
         words = "written" if changed else "up to date"
         state.show(
             {"guard": guard, "guard_changed": changed, "dry_run": dry_run},
             lambda screen: screen.say(f"guard: {words} ({shorten(guard)})"),
         )
         return
-    path = hooks.settings_path(scope, runtime.environ, os.getcwd())
-    change = hooks.install(runtime, claude_settings, path, allow=allow_vyane, dry_run=dry_run)
+    path = hooks.settings_path(scope, home.environ, os.getcwd())
+    change = hooks.install(home, claude_settings, path, allow=allow_vyane, dry_run=dry_run)
 
     def human(screen: Screen) -> None:
         if dry_run:
@@ -89,7 +97,7 @@ def install_command(
     state.show(asdict(change), human)
 
 
-@app.command("uninstall")
+@hooks_app.command("uninstall")
 def uninstall_command(
     context: typer.Context,
     scope: ScopeOption = hooks.Scope.USER,
@@ -101,12 +109,10 @@ def uninstall_command(
 ) -> None:
     """Disconnect Claude Code: take vyane's entries, and nothing else, out of the settings file."""
     state = state_of(context)
-    runtime = state.runtime
-    require_person(runtime, whoami(runtime), "change hooks")
-    path = hooks.settings_path(scope, runtime.environ, os.getcwd())
-    change = hooks.uninstall(
-        runtime, claude_settings, path, disallow=disallow_vyane, dry_run=dry_run
-    )
+    home = state.home
+    require_person(home, whoami(home), "change hooks")
+    path = hooks.settings_path(scope, home.environ, os.getcwd())
+    change = hooks.uninstall(home, claude_settings, path, disallow=disallow_vyane, dry_run=dry_run)
 
     def human(screen: Screen) -> None:
         if dry_run:
@@ -121,15 +127,15 @@ def uninstall_command(
     state.show(asdict(change), human)
 
 
-@app.command("status")
+@hooks_app.command("status")
 def status_command(context: typer.Context) -> None:
     """Where the hooks are installed, and whether they work."""
     state = state_of(context)
-    found = hooks.status(state.runtime, claude_settings, os.getcwd())
+    found = hooks.status(state.home, claude_settings, os.getcwd())
     _show_status(state, found)
 
 
-def _show_status(state: State, found: hooks.Status) -> None:
+def _show_status(state: CommandState, found: hooks.HooksStatus) -> None:
     def human(screen: Screen) -> None:
         screen.table(
             ("scope", "state", "file", "notes"),
@@ -158,3 +164,89 @@ def _notes(one: hooks.ScopeStatus) -> list[str]:
     notes += ["this file turns all hooks off"] if one.off else []
     notes += ["agents may run vyane"] if one.allowed else []
     return notes + ([one.detail.removeprefix(f"{one.path}, ")] if one.detail else [])
+
+
+def tick_command(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Option(help="claude-code, or generic for one without hooks.")
+    ] = "claude-code",
+    worker: Annotated[
+        str, typer.Option(help="With generic: whose mail. Inside a session: own.")
+    ] = "",
+    event: Annotated[str, typer.Option(help="The event, when the payload does not say.")] = "",
+    rewake: Annotated[bool, typer.Option("--rewake", help="As the asynchronous handler.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan; change nothing.")
+    ] = False,
+) -> None:
+    """Advance a session's mail: what a host's hook calls.
+
+    With `--host generic` it prints pending messages as text; they count as consumed at the next
+    call. With `--dry-run` it says what it would do.
+    """
+    state = state_of(context)
+    home = state.home
+    module: Any
+    if host == generic.NAME:
+        module, call = generic, call_for_worker(home, worker, looking=dry_run)
+    elif host == claude_code.NAME:
+        module, call = claude_code, _from_stdin(home, event, rewake)
+    else:
+        raise InvalidInputError("host", host, "claude-code or generic")
+    if dry_run:
+        told = explain(home, call, module, plan_notice)
+        state.show(told, lambda screen: _show_plan(screen, told))
+        return
+
+    shown: list[str] = []
+
+    def show(reply: Any) -> None:
+        shown.append(reply.text)
+        data, _ = module.render(reply)
+        if state.as_json:
+            data = (machine.line({"text": reply.text}) + "\n").encode()
+        while data:
+            data = data[os.write(1, data) :]
+
+    tick_and_supervise(home, call, module, show, home.deadline())
+    if not shown:
+        state.show({"text": ""}, lambda screen: None)
+
+
+def _in_words(notice: PlannedNotice) -> str:
+    about = " ".join(filter(None, (notice.project, notice.kind, notice.task)))
+    if notice.told:
+        return safe(f"notice: {about}, to {notice.to}")
+    why = notice.readings.get("error") or notice.rule
+    return safe(f"notice held: {about}, by {why}")
+
+
+def _from_stdin(home: Home, event: str, rewake: bool) -> HookCall:
+    if os.isatty(0):
+        raise InvalidInputError(
+            "call",
+            "",
+            "given: hooks run this, with a host's call on standard input",
+            missing=True,
+            hint="your session's mail: `vyane inbox`; a host without hooks: --host generic",
+        )
+    data = sys.stdin.buffer.read()
+    return claude_code.parse(data, home.environ, home.identify, event=event, rewake=rewake)
+
+
+def _show_plan(screen: Screen, told: PlannedTick) -> None:
+    pairs = (("event", told.event), ("worker", told.worker))
+    screen.pairs([(name, value) for name, value in pairs if value])
+    for event in told.timeline:
+        screen.say(safe(f"timeline: {event.kind} {dict(event.payload)}"))
+    for change in told.mail:
+        screen.say(f"mail: {change.op} {' '.join(change.ids)} {change.rule or ''}")
+    for one in told.held:
+        screen.say(f"held: {one.id} by {one.rule}")
+    if told.notice:
+        screen.say(_in_words(told.notice))
+    text = told.reply.context or told.reply.wake or told.reply.text
+    screen.say("prints: " + ("nothing" if not text else ""))
+    if text:
+        screen.say(text)  # an envelope of our own: neutralised already

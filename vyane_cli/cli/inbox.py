@@ -1,23 +1,24 @@
 """`vyane inbox`: what waits for a worker, and what became of it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vyane_cli.cli.context import state_of
-from vyane_cli.cli.render.human import Screen, ago, complain, safe
+from vyane_cli.cli.render.human import Screen, ago, clock_time, complain, safe, span
 from vyane_cli.cli.render.story import short
+from vyane_cli.delivery.why import MessageStep, tell
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.kernel.durations import parse_duration_s
-from vyane_cli.mail.inboxes import list_messages
-from vyane_cli.mail.mailbox import Entry
-from vyane_cli.mail.message import Kind, Status
+from vyane_cli.mail.lookup import MessageText, ShownMessage, find_message, list_messages, whole_text
+from vyane_cli.mail.mailbox import MailEntry
+from vyane_cli.mail.message import MessageKind, MessageStatus, body_of
 from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.speaker import FromKind
 
 
-def command(
+def inbox_command(
     context: typer.Context,
     who: Annotated[
         str, typer.Argument(help="Worker, vs-…, or channel:NAME. Inside a session: your own.")
@@ -33,15 +34,15 @@ def command(
 ) -> None:
     """List messages. Looking changes nothing: only a delivery does."""
     state = state_of(context)
-    _check("kind", kind, tuple(Kind))
-    _check("status", status, tuple(Status))
-    runtime = state.runtime
+    _check("kind", kind, tuple(MessageKind))
+    _check("status", status, tuple(MessageStatus))
+    home = state.home
     if who and session:
         raise InvalidInputError("session", session, "given beside WHO: one of the two")
-    who = who or session or _own(runtime)
-    since_s = runtime.clock().at - parse_duration_s("since", since) if since else None
+    who = who or session or _own(home)
+    since_s = home.clock().at - parse_duration_s("since", since) if since else None
     listing = list_messages(
-        runtime,
+        home,
         who,
         kind=kind,
         status=status,
@@ -79,20 +80,110 @@ def command(
     state.show(rows, human)
 
 
-def _own(runtime: Runtime) -> str:
-    speaker = whoami(runtime)
+def _own(home: Home) -> str:
+    speaker = whoami(home)
     if speaker.kind is not FromKind.WORKER:
         hint = "outside of a session name one: `vyane inbox NAME`; `vyane workers` lists them"
         raise InvalidInputError("who", "", "given", missing=True, hint=hint)
     return speaker.id
 
 
-def _mark(entry: Entry) -> str:
+def _mark(entry: MailEntry) -> str:
     rule = "handed to the host" if entry.handed else entry.rule
-    held = f"[{rule}] " if entry.status is Status.PENDING and rule else ""
+    held = f"[{rule}] " if entry.status is MessageStatus.PENDING and rule else ""
     return ("↻ " if entry.marks else "") + held
 
 
 def _check(field: str, value: str, choices: tuple[str, ...]) -> None:
     if value and value not in choices:
         raise InvalidInputError(field, value, "one of " + ", ".join(choices))
+
+
+def show_command(
+    context: typer.Context,
+    message: Annotated[str, typer.Argument(help="The message's id, or six characters of it.")],
+    full: Annotated[
+        bool, typer.Option("--full", help="Only the text, whole: of a long result all of it.")
+    ] = False,
+) -> None:
+    """Show a message with all its text. It settles nothing."""
+    state = state_of(context)
+    found = find_message(state.home, message)
+    if full:
+        text = whole_text(state.home, found.message)
+        data = MessageText(id=found.message.id, text=text)
+        state.show(data, lambda screen: screen.body(text))
+        return
+    entry = found.entry
+
+    def human(screen: Screen) -> None:
+        one = found.message
+        rows = [
+            ("id", one.id),
+            ("from", f"{one.from_kind} {one.from_name} ({one.from_id})"),
+            ("to", f"{one.to_kind} {one.to_id}"),
+            ("kind", f"{one.kind}, lane {one.lane}"),
+            ("sent", f"{clock_time(one.ts)} ({ago(one.ts)})"),
+            ("status", entry.status),
+        ]
+        moments = (("delivered", entry.delivered_at), ("consumed", entry.consumed_at))
+        rows += [(name, clock_time(at)) for name, at in moments if at]
+        links = (
+            ("failure reason", entry.failure_reason),
+            ("parent message id", one.parent_message_id),
+            ("correlation id", one.correlation_id),
+            ("task id", one.task_id),
+        )
+        rows += [(name, value) for name, value in links if value]
+        screen.pairs(rows)
+        screen.say("")
+        screen.body(body_of(one))
+
+    state.show(ShownMessage(entry=entry), human)
+
+
+def why_command(
+    context: typer.Context,
+    message: Annotated[str, typer.Argument(help="The message's id, or six characters of it.")],
+) -> None:
+    """Explain why a message was, or was not, delivered."""
+    state = state_of(context)
+    told = tell(state.home, message)
+
+    def human(screen: Screen) -> None:
+        parties = f"{safe(told.from_name)} → {safe(told.to_name)}"
+        screen.heading(f"{told.id}  {parties}  ({told.lane})")
+        screen.say(safe(told.summary))
+        screen.say("")
+        screen.table(
+            ("when", "what", "rule", "on what"),
+            [
+                (clock_time(one.at) if one.at else "", one.step, one.rule, _why(one))
+                for one in told.steps
+            ],
+        )
+        screen.say("")
+        screen.say(told.now, "bold")
+
+    state.show(told, human)
+
+
+def _reading(key: str, value: Any) -> str:
+    """`last_start_s_ago: 1.9` as `last start 2 s ago`."""
+    words = key.split("_")
+    if "s" in words and isinstance(value, (int, float)):
+        words[words.index("s")] = span(value)
+        return " ".join(words)
+    return safe(f"{' '.join(words)} {value}")
+
+
+def _why(one: MessageStep) -> str:
+    parts = [one.why] if one.why else []
+    parts += [_reading(key, value) for key, value in (one.readings or {}).items()]
+    if one.again_ms:
+        parts.append(f"tried again in {span(one.again_ms / 1000)}")
+    if one.transport:
+        parts.append(f"by {one.transport}")
+    if one.evidence:
+        parts.append(f"seen: {one.evidence}")
+    return "; ".join(parts)

@@ -5,16 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
+from vyane_cli.children.report import send_or_report
 from vyane_cli.cli import streams
-from vyane_cli.cli.context import State, state_of
+from vyane_cli.cli.context import CommandState, state_of
 from vyane_cli.cli.render.human import Screen, safe
+from vyane_cli.delivery.outlook import state_of_sent
+from vyane_cli.delivery.reply import relay, reply
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.kernel.durations import parse_duration_s
-from vyane_cli.mail.inboxes import state_of_sent
-from vyane_cli.mail.message import Kind
-from vyane_cli.mail.once import Sent
+from vyane_cli.mail.enqueue import Sent
+from vyane_cli.mail.message import MessageKind
 from vyane_cli.mail.routing import parse_address
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.send import MessageDraft
 
 BODY_KEYS = {
     "to": "to", "text": "text", "kind": "kind", "payload": "payload", "summary": "summary",
@@ -32,7 +34,7 @@ TEXT_KEYS = (
 )  # fmt: skip
 
 
-def command(
+def send_command(
     context: typer.Context,
     to: Annotated[
         str,
@@ -96,26 +98,26 @@ def command(
         }
         draft = parse_body(_read(from_json), {key: one for key, one in given.items() if one})
     else:
-        draft = Draft(
-            to,
-            read_text(text),
-            kind or Kind.CONTEXT_INJECT,
-            parse_object("payload", payload) if payload else None,
-            summary,
-            parse_duration_s("ttl", ttl) if ttl else None,
-            from_kind or None,
-            reply_to or None,
-            task_id or None,
-            correlation_id or None,
-            idempotency_key or None,
-            await_reply,
+        draft = MessageDraft(
+            to=to,
+            text=read_text(text),
+            kind=kind or MessageKind.CONTEXT_INJECT,
+            payload=parse_object("payload", payload) if payload else None,
+            summary=summary,
+            ttl_s=parse_duration_s("ttl", ttl) if ttl else None,
+            from_kind=from_kind or None,
+            reply_to=reply_to or None,
+            task_id=task_id or None,
+            correlation_id=correlation_id or None,
+            idempotency_key=idempotency_key or None,
+            await_reply=await_reply,
         )
-    show_sent(state, send(state.runtime, draft))
+    show_sent(state, send_or_report(state.home, draft))
 
 
-def show_sent(state: State, sent: Sent) -> None:
+def show_sent(state: CommandState, sent: Sent) -> None:
     """Say what was stored, and honestly what will happen to it."""
-    stored = state_of_sent(state.runtime, sent)
+    stored = state_of_sent(state.home, sent)
 
     def human(screen: Screen) -> None:
         again = " (already stored)" if sent.repeated else ""
@@ -153,7 +155,7 @@ def parse_object(field: str, text: str) -> dict[str, Any]:
     return value
 
 
-def parse_body(text: str, given: dict[str, Any]) -> Draft:
+def parse_body(text: str, given: dict[str, Any]) -> MessageDraft:
     """A draft from the JSON form of a message, without what the system sets."""
     body = {**parse_object("from-json", text), **given}
     fields: dict[str, Any] = {}
@@ -192,4 +194,32 @@ def parse_body(text: str, given: dict[str, Any]) -> Draft:
     ttl = fields.get("ttl_s")
     if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, (int, float))):
         raise InvalidInputError("from-json.ttl_seconds", ttl, "a number of seconds")
-    return Draft(**fields)
+    return MessageDraft(**fields)
+
+
+def reply_command(
+    context: typer.Context,
+    message: Annotated[str, typer.Argument(help="The message's id, or six characters of it.")],
+    text: Annotated[str, typer.Argument(help="The answer; `-` reads it from standard input.")],
+    idempotency_key: Annotated[
+        str, typer.Option(help="The same key again stores nothing twice.")
+    ] = "",
+) -> None:
+    """Answer a message: to its sender, in its chain."""
+    state = state_of(context)
+    draft = MessageDraft("", read_text(text), idempotency_key=idempotency_key or None)
+    show_sent(state, reply(state.home, message, draft))
+
+
+def relay_command(
+    context: typer.Context,
+    child: Annotated[str, typer.Argument(help="A child's name, or the beginning of its id.")],
+    text: Annotated[str, typer.Argument(help="The text; `-` reads it from standard input.")],
+    idempotency_key: Annotated[
+        str, typer.Option(help="The same key again stores nothing twice.")
+    ] = "",
+) -> None:
+    """Pass a text on to a child; a person: to any worker."""
+    state = state_of(context)
+    draft = MessageDraft(child, read_text(text), idempotency_key=idempotency_key or None)
+    show_sent(state, relay(state.home, draft))

@@ -11,7 +11,7 @@ from vyane_cli.conversations.push import push
 from vyane_cli.conversations.run import Problem, UnopenedChannel
 from vyane_cli.conversations.status import describe_mirror
 
-app = typer.Typer(
+mirror_app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -21,7 +21,7 @@ app = typer.Typer(
 Only = Annotated[str, typer.Option(help="Only this channel; else all that are set up.")]
 
 
-@app.command("push")
+@mirror_app.command("push")
 def push_command(
     context: typer.Context,
     channel: Only = "",
@@ -37,7 +37,7 @@ def push_command(
     A channel that does not answer, or says later, keeps its posts in the outbox for the next time.
     """
     state = state_of(context)
-    reports = push(state.runtime, channel=channel, again=again)
+    reports = push(state.home, channel=channel, again=again)
 
     def human(screen: Screen) -> None:
         for one in reports:
@@ -56,7 +56,7 @@ def push_command(
     state.show(reports, human)
 
 
-@app.command("pull")
+@mirror_app.command("pull")
 def pull_command(context: typer.Context, channel: Only = "") -> None:
     """Take in what people wrote in bound conversations. Nothing comes twice.
 
@@ -66,7 +66,7 @@ def pull_command(context: typer.Context, channel: Only = "") -> None:
     from vyane_cli.conversations.pull import pull  # what a push does not need
 
     state = state_of(context)
-    reports = pull(state.runtime, channel=channel)
+    reports = pull(state.home, channel=channel)
 
     def human(screen: Screen) -> None:
         for one in reports:
@@ -81,11 +81,11 @@ def pull_command(context: typer.Context, channel: Only = "") -> None:
     state.show(reports, human)
 
 
-@app.command("status")
+@mirror_app.command("status")
 def status_command(context: typer.Context) -> None:
     """How far each conversation has come, and what holds it up. Asks no channel."""
     state = state_of(context)
-    found = describe_mirror(state.runtime)
+    found = describe_mirror(state.home)
 
     def human(screen: Screen) -> None:
         for one in found:

@@ -6,12 +6,12 @@ import typer
 
 from vyane_cli.cli.context import state_of
 from vyane_cli.cli.render.human import Screen, ago, counted, safe
-from vyane_cli.cli.schedule import say_paused
-from vyane_cli.projects.members import named
+from vyane_cli.cli.round import say_paused
+from vyane_cli.projects.catalog import named
 from vyane_cli.projects.need_user import ask_person, list_needs, resolve_needs
-from vyane_cli.projects.schedule_2 import paused
+from vyane_cli.projects.schedule import paused
 
-app = typer.Typer(
+need_user_app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -19,22 +19,22 @@ app = typer.Typer(
 )
 
 
-@app.callback()
+@need_user_app.callback()
 def shown(context: typer.Context) -> None:
     """What you are needed for: who waits, and why."""
     if context.invoked_subcommand is None:
         list_command(context)
 
 
-@app.command("list")
+@need_user_app.command("list")
 def list_command(
     context: typer.Context,
     project: Annotated[str, typer.Option(help="Only those of a project.")] = "",
 ) -> None:
     """List what is open, the oldest first."""
     state = state_of(context)
-    name = named(state.runtime, project).name if project else ""
-    rows = list_needs(state.runtime, name)
+    name = named(state.home, project).name if project else ""
+    rows = list_needs(state.home, name)
 
     def human(screen: Screen) -> None:
         if not rows:
@@ -57,7 +57,7 @@ def show_need(screen: Screen, row: dict[str, Any]) -> None:
         screen.say(f"    → {safe(row['ask'])}", "yellow")
 
 
-@app.command("add")
+@need_user_app.command("add")
 def add_command(
     context: typer.Context,
     reason: Annotated[str, typer.Option(help="Why somebody waits.")],
@@ -69,21 +69,21 @@ def add_command(
 ) -> None:
     """Call the person. The same reason again adds nothing while it is open."""
     state = state_of(context)
-    name = named(state.runtime, project).name if project else ""
-    row = ask_person(state.runtime, reason, ask, who=who, project=name)
+    name = named(state.home, project).name if project else ""
+    row = ask_person(state.home, reason, ask, who=who, project=name)
     state.show(row, lambda screen: show_need(screen, row))
 
 
-@app.command("resolve")
+@need_user_app.command("resolve")
 def resolve_command(
     context: typer.Context,
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Such as N3; several at once.")],
 ) -> None:
     """Say that something is done with: it leaves the list and the page."""
     state = state_of(context)
-    rows = resolve_needs(state.runtime, ids)
-    left = len(list_needs(state.runtime))
-    waiting = paused(state.runtime, [row["project"] for row in rows])
+    rows = resolve_needs(state.home, ids)
+    left = len(list_needs(state.home))
+    waiting = paused(state.home, [row["project"] for row in rows])
 
     def human(screen: Screen) -> None:
         for row in rows:
@@ -94,7 +94,7 @@ def resolve_command(
     state.show({"resolved": rows, "left": left, "paused": waiting}, human)
 
 
-@app.command("notify")
+@need_user_app.command("notify")
 def notify_command(
     context: typer.Context,
     urls: Annotated[
@@ -106,7 +106,7 @@ def notify_command(
     from vyane_cli.attention.notify import notify
 
     state = state_of(context)
-    done = notify(state.runtime, urls or [])
+    done = notify(state.home, urls or [])
     data = {"sent": list(done.sent), "failed": list(done.failed), "configured": done.configured}
 
     def human(screen: Screen) -> None:

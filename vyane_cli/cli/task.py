@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from vyane_cli.cli.context import State, state_of
+from vyane_cli.cli.context import CommandState, state_of
 from vyane_cli.cli.message import read_text
 from vyane_cli.cli.render.human import Screen, clock_time, safe, span
-from vyane_cli.cli.schedule import say_paused
+from vyane_cli.cli.round import say_paused
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.projects.deadlines import parse_deadline
-from vyane_cli.projects.members import select_project
-from vyane_cli.projects.schedule_2 import paused
+from vyane_cli.projects.catalog import select_project
+from vyane_cli.projects.graph import GraphReport, add_node, mark_node, remove_node, show_graph
+from vyane_cli.projects.schedule import paused
 from vyane_cli.projects.task import Task, TaskStatus
 from vyane_cli.projects.task_report import TaskReport, report_task
 from vyane_cli.projects.tasks import (
@@ -23,10 +23,11 @@ from vyane_cli.projects.tasks import (
     add_task,
     edit_task,
     list_tasks,
+    parse_deadline,
     show_task,
 )
 
-app = typer.Typer(
+task_app = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -37,14 +38,14 @@ Project = Annotated[str, typer.Option("--project", help="Its name; else that of 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T3.")]
 
 
-@app.callback()
+@task_app.callback()
 def listing(context: typer.Context) -> None:
     """The tasks of a project: who has them, what came of them."""
     if context.invoked_subcommand is None:
         list_command(context)
 
 
-@app.command("add")
+@task_app.command("add")
 def add_command(
     context: typer.Context,
     title: Annotated[str, typer.Argument(help="What is to be done, in one line.")],
@@ -62,7 +63,7 @@ def add_command(
 ) -> None:
     """Add a task. It is pending, and on disk when this returns."""
     state = state_of(context)
-    runtime = state.runtime
+    home = state.home
     task = Task(
         "",
         read_text(title).strip(),
@@ -70,16 +71,16 @@ def add_command(
         line,
         order=order,
         after=names_of(after),
-        deadline_at=parse_deadline(runtime.clock().at, deadline) if deadline else None,
+        deadline_at=parse_deadline(home.clock().at, deadline) if deadline else None,
     )
-    chosen = select_project(runtime, project)
-    made = add_task(runtime, chosen, task)
-    row = show_task(runtime, chosen, made.id)
+    chosen = select_project(home, project)
+    made = add_task(home, chosen, task)
+    row = show_task(home, chosen, made.id)
 
     def human(screen: Screen) -> None:
         waits = f", after {', '.join(row.waits_for)}" if row.waits_for else ""
         screen.say(f"{made.id} {safe(made.title)}: pending in {chosen.name}{waits}")
-        say_paused(screen, paused(runtime, [chosen.name]))
+        say_paused(screen, paused(home, [chosen.name]))
 
     state.show(row, human)
 
@@ -93,7 +94,7 @@ def names_of(after: list[str] | None) -> tuple[str, ...]:
     return names
 
 
-@app.command("list")
+@task_app.command("list")
 def list_command(
     context: typer.Context,
     status: Annotated[
@@ -106,8 +107,8 @@ def list_command(
     state = state_of(context)
     if status and status not in tuple(TaskStatus):
         raise InvalidInputError("status", status, "one of " + ", ".join(TaskStatus))
-    chosen = select_project(state.runtime, project)
-    rows = list_tasks(state.runtime, chosen, status=status, line=line)
+    chosen = select_project(state.home, project)
+    rows = list_tasks(state.home, chosen, status=status, line=line)
     state.show(rows, lambda screen: show_tasks(screen, rows, chosen.name))
 
 
@@ -153,11 +154,11 @@ def note_of(row: TaskRow) -> str:
     return safe("; ".join(word for word in words if word))
 
 
-@app.command("show")
+@task_app.command("show")
 def show_command(context: typer.Context, task: TaskId, project: Project = "") -> None:
     """Show one task and its history."""
     state = state_of(context)
-    row = show_task(state.runtime, select_project(state.runtime, project), task)
+    row = show_task(state.home, select_project(state.home, project), task)
     shown = row.task
 
     def human(screen: Screen) -> None:
@@ -194,7 +195,7 @@ def what_of(change: TaskChange) -> str:
     return "changed: " + ", ".join(sorted(change.set or {}))
 
 
-@app.command("edit")
+@task_app.command("edit")
 def edit_command(
     context: typer.Context,
     task: TaskId,
@@ -215,28 +216,30 @@ def edit_command(
 ) -> None:
     """Change what a task says. What it is at changes by `task report` alone."""
     state = state_of(context)
-    runtime = state.runtime
+    home = state.home
     links = names_of(after)
     edit = Edit(
-        read_text(title).strip() if title is not None else None,
-        read_text(text) if text is not None else None,
-        "" if line == "none" else line,
-        None if after is None else () if links == ("none",) else links,
-        parse_deadline(runtime.clock().at, deadline) if deadline not in (None, "none") else None,
-        deadline == "none",
-        order,
+        title=read_text(title).strip() if title is not None else None,
+        text=read_text(text) if text is not None else None,
+        line="" if line == "none" else line,
+        after=None if after is None else () if links == ("none",) else links,
+        deadline_at=parse_deadline(home.clock().at, deadline)
+        if deadline not in (None, "none")
+        else None,
+        no_deadline=deadline == "none",
+        order=order,
     )
     if edit == Edit():
         raise InvalidInputError(
             "edit", "", "given: name what is to change", missing=True, hint="--title, …"
         )
-    chosen = select_project(runtime, project)
-    changed = edit_task(runtime, chosen, task, edit)
-    row = show_task(runtime, chosen, changed.id)
+    chosen = select_project(home, project)
+    changed = edit_task(home, chosen, task, edit)
+    row = show_task(home, chosen, changed.id)
     state.show(row, lambda screen: screen.say(f"{changed.id} {safe(changed.title)}: changed"))
 
 
-@app.command("report")
+@task_app.command("report")
 def report_command(
     context: typer.Context,
     task: TaskId,
@@ -249,16 +252,109 @@ def report_command(
     project: Project = "",
 ) -> None:
     """Report what a task is at. It wakes nobody; the same report again changes nothing."""
-    report = TaskReport(task, status, reason, artifact, no_artifact_reason, project)
+    report = TaskReport(
+        task=task,
+        state=status,
+        reason=reason,
+        artifact=artifact,
+        no_artifact_reason=no_artifact_reason,
+        project=project,
+    )
     show_report(state_of(context), report)
 
 
-def show_report(state: State, report: TaskReport) -> None:
+def show_report(state: CommandState, report: TaskReport) -> None:
     """Keep a report, and show the task as it is after it."""
-    changed = report_task(state.runtime, report)
-    row = show_task(state.runtime, select_project(state.runtime, report.project), changed.id)
+    changed = report_task(state.home, report)
+    row = show_task(state.home, select_project(state.home, report.project), changed.id)
 
     def human(screen: Screen) -> None:
         screen.say(f"{changed.id} {safe(changed.title)} is {changed.status}")
 
     state.show(row, human)
+
+
+taskgraph_app = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What comes after what in a project, and the critical path.",
+)
+
+NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Its id.")]
+
+
+@taskgraph_app.callback()
+def shown(context: typer.Context) -> None:
+    """What comes after what in a project, and the critical path."""
+    if context.invoked_subcommand is None:
+        show_graph_command(context)
+
+
+@taskgraph_app.command("show")
+def show_graph_command(context: typer.Context, project: Project = "") -> None:
+    """Show tasks and nodes, each after what it waits for."""
+    state = state_of(context)
+    show(state, show_graph(state.home, select_project(state.home, project)))
+
+
+def show(state: CommandState, found: GraphReport) -> None:
+    """Print a graph."""
+
+    def human(screen: Screen) -> None:
+        if not found.nodes:
+            screen.say("no tasks and no nodes: `vyane task add TITLE` adds a task", "dim")
+            return
+        screen.table(
+            ("id", "is", "after", "title"),
+            [(one.id, one.status, ", ".join(one.after), safe(one.title)) for one in found.nodes],
+        )
+        screen.say("")
+        if found.critical_path:
+            screen.say("critical path: " + " → ".join(found.critical_path))
+        ready = ", ".join(found.startable)
+        screen.say(f"may start: {ready}" if ready else "no task may start", "" if ready else "dim")
+
+    state.show(found, human)
+
+
+@taskgraph_app.command("add")
+def add_node_command(
+    context: typer.Context,
+    node: NodeId,
+    title: Annotated[str, typer.Option(help="What the step is.")] = "",
+    after: Annotated[
+        list[str] | None,
+        typer.Option(help="A task or node that must be done first; may be given again."),
+    ] = None,
+    project: Project = "",
+) -> None:
+    """Add a step of the plan, or change one. A task's id adds links to the task."""
+    state = state_of(context)
+    chosen = select_project(state.home, project)
+    show(state, add_node(state.home, chosen, node, title=title, after=names_of(after)))
+
+
+@taskgraph_app.command("mark")
+def mark_command(
+    context: typer.Context,
+    node: NodeId,
+    status: Annotated[str, typer.Option("--state", help="done or open.")] = "done",
+    project: Project = "",
+) -> None:
+    """Mark a step as done, or as open again. A task is reported instead."""
+    state = state_of(context)
+    if status not in ("done", "open"):
+        from vyane_cli.errors import InvalidInputError
+
+        raise InvalidInputError("state", status, "done or open")
+    chosen = select_project(state.home, project)
+    show(state, mark_node(state.home, chosen, node, status == "done"))
+
+
+@taskgraph_app.command("remove")
+def remove_command(context: typer.Context, node: NodeId, project: Project = "") -> None:
+    """Take a step out of the plan, when nothing comes after it."""
+    state = state_of(context)
+    chosen = select_project(state.home, project)
+    show(state, remove_node(state.home, chosen, node))

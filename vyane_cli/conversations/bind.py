@@ -6,28 +6,42 @@ Commit point: the rename of `bindings.json`; the fact in the session's timeline 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vyane_cli.channels.port import Conversation, Placement
-from vyane_cli.channels.references import binding_id, normalise
-from vyane_cli.conversations import binding, bindings
-from vyane_cli.conversations.binding import Binding, TargetKind, Windows
-from vyane_cli.conversations.binding_forms import check_metadata, parse_target_kind
-from vyane_cli.conversations.bindings_2 import find_session, note
+from vyane_cli.channels.port import ChannelVerdict, Conversation, Placement, binding_id, normalise
+from vyane_cli.conversations import binding
+from vyane_cli.conversations import bindings as book
+from vyane_cli.conversations.binding import (
+    Binding,
+    BindingStatus,
+    EndReason,
+    TargetKind,
+    Windows,
+    check_metadata,
+    parse_target_kind,
+    render_binding,
+)
+from vyane_cli.conversations.bindings import end_one, find_session, note, set_locked, touch
 from vyane_cli.conversations.channels import find_adapter, is_set_up
-from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
+from vyane_cli.conversations.run import Run
+from vyane_cli.conversations.thread import lose
+from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError, VyaneError
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.values import InJson
+from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.identity import login_name
 from vyane_cli.sessions.session import LogicalSession
 from vyane_cli.sessions.worker import Worker
 from vyane_cli.storage import files
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
-class Wanted(NamedTuple):
+class RequestedBinding(NamedTuple):
     """What somebody asks to be bound. Windows are in seconds; None: what the settings say."""
 
     session: str
@@ -42,7 +56,7 @@ class Wanted(NamedTuple):
     by: str = ""
 
 
-def bind(runtime: Runtime, wanted: Wanted) -> Binding:
+def bind(home: Home, wanted: RequestedBinding) -> Binding:
     """Bind a session to a conversation. On disk when this returns.
 
     NotFoundError for an unknown session; RefusedError when the channel has no adapter, cannot do
@@ -50,20 +64,20 @@ def bind(runtime: Runtime, wanted: Wanted) -> Binding:
     """
     from vyane_cli.conversations.open import begin, check_conversation, make_conversation
 
-    session, worker = find_session(runtime, wanted.session)
+    session, worker = find_session(home, wanted.session)
     conversation = normalise(wanted.conversation)
     placement = _placement(wanted.placement, conversation)
     kind = parse_target_kind(
         wanted.kind or (TargetKind.SUBAGENT if _is_child(worker) else TargetKind.SESSION)
     )
     metadata = check_metadata(dict(wanted.metadata))
-    _check_windows(wanted, runtime.clock().at)
-    find_adapter(runtime, conversation.channel)
-    ready = is_set_up(runtime, conversation.channel, conversation.account)
+    _check_windows(wanted, home.clock().at)
+    find_adapter(home, conversation.channel)
+    ready = is_set_up(home, conversation.channel, conversation.account)
     place = None
     if placement is Placement.CHILD:
         place = make_conversation(
-            runtime, conversation, session, worker, placement, _windows(runtime, wanted, None)
+            home, conversation, session, worker, placement, _windows(home, wanted, None)
         )
         conversation = place.conversation
     elif not conversation.id:
@@ -74,29 +88,29 @@ def bind(runtime: Runtime, wanted: Wanted) -> Binding:
             missing=True,
             hint="its id; or --placement child for a new one",
         )
-    fresh = _record(runtime, wanted, session, kind, placement, conversation, metadata)
-    before = bindings.load(runtime.layout).get(fresh.id)
+    fresh = _record(home, wanted, session, kind, placement, conversation, metadata)
+    before = book.load(home.layout).get(fresh.id)
     fresh = binding.rebind(before, fresh)
     if place is None and ready and not binding.goes_on(before, fresh):
         taken = before if binding.is_of_another(before, fresh) else None
         with files.before_commit():
-            place = check_conversation(runtime, fresh, taken)
+            place = check_conversation(home, fresh, taken)
     if place is not None and place.made:
         with files.before_commit():
-            begin(runtime, fresh, place)
-    bound = keep(runtime, fresh, worker)
+            begin(home, fresh, place)
+    bound = keep(home, fresh, worker)
     if place is not None and not place.made:
-        begin(runtime, bound, place)
+        begin(home, bound, place)
     return bound
 
 
-def keep(runtime: Runtime, fresh: Binding, worker: Worker | None, *, free: bool = False) -> Binding:
+def keep(home: Home, fresh: Binding, worker: Worker | None, *, free: bool = False) -> Binding:
     """Store a new record over whatever was bound at its conversation, and note it.
 
     With `free` only where no other session has its place: else ConflictError.
     """
 
-    def edit(bindings: bindings.Bindings) -> Binding:
+    def edit(bindings: book.Bindings) -> Binding:
         before = bindings.get(fresh.id)
         if free and binding.is_of_another(before, fresh):
             raise ConflictError(f"{fresh.conversation.id} is the place of another session")
@@ -104,25 +118,25 @@ def keep(runtime: Runtime, fresh: Binding, worker: Worker | None, *, free: bool 
         bindings[fresh.id] = binding.rebind(before, fresh)
         return bindings[fresh.id]
 
-    with runtime.held((Kind.BINDINGS, "")):
-        bound = bindings.change(runtime.layout, edit)
-    note(runtime, bound, worker)
+    with home.held((LockKind.BINDINGS, "")):
+        bound = book.change(home.layout, edit)
+    note(home, bound, worker)
     return bound
 
 
 def _record(
-    runtime: Runtime,
-    wanted: Wanted,
+    home: Home,
+    wanted: RequestedBinding,
     session: LogicalSession,
     kind: TargetKind,
     placement: Placement,
     conversation: Conversation,
     metadata: Mapping[str, Any],
 ) -> Binding:
-    at = runtime.clock().at
-    before = bindings.load(runtime.layout).get(binding_id(conversation))
+    at = home.clock().at
+    before = book.load(home.layout).get(binding_id(conversation))
     same = before if before is not None and before.target_session == session.id else None
-    windows = _windows(runtime, wanted, same)
+    windows = _windows(home, wanted, same)
     return Binding(
         binding_id(conversation),
         session.id,
@@ -134,13 +148,13 @@ def _record(
         idle_timeout_s=windows.idle_s,
         max_age_s=windows.max_age_s,
         deadline_at=_deadline(wanted, same, at),
-        generation=runtime.entropy(8).hex(),
-        bound_by=wanted.by or login_name(runtime.environ),
+        generation=home.entropy(8).hex(),
+        bound_by=wanted.by or login_name(home.environ),
         metadata=metadata,
     )
 
 
-def _deadline(wanted: Wanted, same: Binding | None, at: float) -> float | None:
+def _deadline(wanted: RequestedBinding, same: Binding | None, at: float) -> float | None:
     """The absolute end; one that the same session has is kept while it lies ahead."""
     if wanted.ttl_s == 0:
         return at
@@ -149,12 +163,12 @@ def _deadline(wanted: Wanted, same: Binding | None, at: float) -> float | None:
     return wanted.expires_at or (before if ahead else None)
 
 
-def _windows(runtime: Runtime, wanted: Wanted, same: Binding | None) -> Windows:
+def _windows(home: Home, wanted: RequestedBinding, same: Binding | None) -> Windows:
     """What is asked for, else what a binding of the same session has, else the settings."""
     idle = wanted.idle_s if wanted.idle_s is not None else same.idle_timeout_s if same else None
     age = wanted.ttl_s if wanted.ttl_s else wanted.max_age_s
     age = age if age is not None else same.max_age_s if same else None
-    config = runtime.config
+    config = home.config
     return Windows(
         float(config["bindings.idle_s"] if idle is None else idle),
         float(config["bindings.max_age_s"] if age is None else age),
@@ -169,12 +183,12 @@ def _placement(given: str, conversation: Conversation) -> Placement:
     return Placement(given)
 
 
-def _check_windows(wanted: Wanted, now_s: float) -> None:
-    for field, value in (
+def _check_windows(wanted: RequestedBinding, now_s: float) -> None:
+    for name, value in (
         ("ttl", wanted.ttl_s), ("idle", wanted.idle_s), ("max-age", wanted.max_age_s)
     ):  # fmt: skip
         if value is not None and not 0 <= value <= binding.LATEST - now_s:
-            raise InvalidInputError(field, value, "0 or more, and no later than the year 9999")
+            raise InvalidInputError(name, value, "0 or more, and no later than the year 9999")
     end = wanted.expires_at
     if end is not None and not now_s < end <= binding.LATEST:
         raise RefusedError(
@@ -186,3 +200,89 @@ def _check_windows(wanted: Wanted, now_s: float) -> None:
 
 def _is_child(worker: Worker | None) -> bool:
     return worker is not None and bool(worker.parent_worker_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBinding:
+    """A binding whose conversation could not be looked at, and why."""
+
+    binding_id: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep did."""
+
+    looked: int
+    ended: tuple[Binding, ...] = field(metadata={InJson: InJson(form=render_binding)})
+    kept: tuple[KeptBinding, ...]
+
+
+def sweep(home: Home, clock: Clock, *, probe: bool = False) -> Swept:
+    """End what has expired. With `probe` each conversation is asked for too.
+
+    The caller of a round passes its own reading of the clock. Without `probe` nothing is sent.
+    """
+    ended: list[Binding] = []
+    kept: list[KeptBinding] = []
+    left: dict[tuple[str, str], list[Binding]] = {}
+    active = [one for one in book.load(home.layout).values() if one.status is BindingStatus.ACTIVE]
+    for one in active:
+        try:
+            reason = _why_over(home, one, clock)
+        except VyaneError as error:
+            kept.append(_kept(one, error.slug, error.message))
+            continue
+        if reason is not None:
+            timed = reason is not EndReason.NO_SESSION
+            still = (lambda now: now.is_expired(clock.at)) if timed else None
+            done = end_one(home, one, reason, still=still)
+            ended += [done] if done is not None else []
+        elif probe and is_set_up(home, *one.conversation.account_key):
+            left.setdefault(one.conversation.account_key, []).append(one)
+    for where, bindings in left.items():
+        try:
+            with Run(home, *where) as run:
+                for one in bindings:
+                    _probe(run, one, ended, kept)
+        except VyaneError as error:
+            kept += [_kept(one, error.slug, error.message) for one in bindings]
+    return Swept(looked=len(active), ended=tuple(ended), kept=tuple(kept))
+
+
+def _why_over(home: Home, binding: Binding, clock: Clock) -> EndReason | None:
+    """Why it is over; None while it is not. That the session itself was at work is activity too."""
+    session = registry.load_logical_session(home.layout, binding.target_session)
+    if session is None:
+        return EndReason.NO_SESSION
+    if not binding.is_expired(clock.at):
+        return None
+    current = registry.read_current(home.layout, session.worker)
+    beat = markers.modified(home.layout.beat(current)) if current else 0.0
+    if beat > binding.last_activity_at:
+        binding = touch(home, binding.id, at=beat)
+    return binding.expiry_reason(clock.at)
+
+
+def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[KeptBinding]) -> None:
+    """Gone: ended without last words. Locked: noted. Anything that cannot be told: kept."""
+    fault = run.blocked
+    if fault is not None:
+        kept.append(_kept(binding, fault.reason, fault.detail))
+        return
+    outcome = run.learn(run.channel.probe(binding.conversation))
+    run.keep_memory()
+    if outcome.verdict is ChannelVerdict.GONE:
+        done = lose(run, binding)
+        ended += [done] if done is not None else []
+    elif outcome.verdict in (ChannelVerdict.DONE, ChannelVerdict.LOCKED):
+        if binding.locked != (outcome.verdict is ChannelVerdict.LOCKED):
+            set_locked(run.home, binding, outcome.verdict is ChannelVerdict.LOCKED)
+    else:
+        kept.append(_kept(binding, outcome.reason, outcome.detail))
+
+
+def _kept(binding: Binding, reason: str, detail: str) -> KeptBinding:
+    return KeptBinding(binding_id=binding.id, reason=reason, detail=detail)

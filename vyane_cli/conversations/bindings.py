@@ -10,11 +10,27 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from vyane_cli.conversations.binding import Binding
-from vyane_cli.conversations.binding_forms import parse_binding, render_binding
-from vyane_cli.errors import StorageError
+from vyane_cli.channels.port import Conversation
+from vyane_cli.conversations import binding
+from vyane_cli.conversations.binding import Binding, BindingStatus, parse_binding, render_binding
+from vyane_cli.conversations.channels import is_set_up
+from vyane_cli.errors import InvalidInputError, NotFoundError, StorageError, VyaneError
+from vyane_cli.kernel.clock import Clock
+from vyane_cli.kernel.ids import is_logical_session_id
+from vyane_cli.kernel.text import nearest_names
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.facts import append_fact
+from vyane_cli.sessions.session import LogicalSession
+from vyane_cli.sessions.worker import Worker, find_worker
 from vyane_cli.storage import document
 from vyane_cli.storage.layout import Layout
+from vyane_cli.storage.locks import LockKind
+from vyane_cli.timeline.events import EventKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Home
+
 
 T = TypeVar("T")
 Bindings = dict[str, Binding]
@@ -64,3 +80,184 @@ def _parse(data: Mapping[str, Any]) -> Bindings:
         raise ValueError("`bindings` is no object")
     found = [one for one in map(parse_binding, rows.values()) if one is not None]
     return {one.id: one for one in sorted(found, key=lambda one: (one.bound_at, one.id))}
+
+
+def find_session(home: Home, who: str) -> tuple[LogicalSession, Worker | None]:
+    """The logical session of a vs-id or of a worker, with the worker that it has now."""
+    workers = registry.Registry(home.layout)
+    key = who if who.startswith("vs-") else find_worker(who, workers.listing()).logical_session_id
+    session = registry.load_logical_session(home.layout, key) if key else None
+    if session is None:
+        raise NotFoundError("logical session", who)
+    return session, workers.workers.get(session.worker)
+
+
+def note(home: Home, binding: Binding, worker: Worker | None = None) -> None:
+    """The change as a fact in the session's timeline; what is damaged there holds up nothing."""
+    clock: Clock = home.clock()
+    conversation = binding.conversation
+    fact = {
+        "binding": binding.id,
+        "status": str(binding.status),
+        "conversation": ":".join((conversation.channel, conversation.account, conversation.id)),
+    }
+    if binding.end_reason:
+        fact["reason"] = binding.end_reason
+    try:
+        if worker is None:
+            session = registry.load_logical_session(home.layout, binding.target_session)
+            known = registry.Registry(home.layout).workers
+            worker = known.get(session.worker) if session is not None else None
+        if worker is None:
+            return
+        with home.held((LockKind.TIMELINE, binding.target_session)):
+            append_fact(
+                home, worker.id, binding.target_session, EventKind.BINDING_CHANGED, fact, clock
+            )
+    except VyaneError:
+        return
+
+
+# ------------------------------------------------------------------ look-ups
+
+
+def list_bindings(home: Home, *, session: str = "", everything: bool = False) -> list[Binding]:
+    """The bindings that have not ended, or all; of exactly one session if its key is given."""
+    found = list(load(home.layout).values())
+    if session:
+        found = binding.of_session(found, exact_key(home, session))
+    return [one for one in found if everything or one.status is not BindingStatus.ENDED]
+
+
+def exact_key(home: Home, text: str) -> str:
+    """The key that a whole vs-id, worker id or worker name stands for. A session may be gone.
+
+    NotFoundError names the nearest workers.
+    """
+    workers = registry.Registry(home.layout).listing()
+    for worker in workers:
+        if text in (worker.id, worker.name):
+            return worker.logical_session_id
+    if not is_logical_session_id(text):
+        raise NotFoundError("session", text, nearest_names(text, [one.name for one in workers]))
+    return text
+
+
+def resolve_conversation(home: Home, conversation: Conversation) -> Binding | None:
+    """The binding that a conversation has now; one whose end has come is taken away by this."""
+    now_s = home.clock().at
+    found = binding.of_conversation(load(home.layout), conversation)
+    if found is None or found.status is not BindingStatus.ACTIVE:
+        return None
+    if not found.is_expired(now_s):
+        return found
+    end_one(home, found, str(found.expiry_reason(now_s)))
+    return None
+
+
+# ------------------------------------------------------------------ changes
+
+
+def touch(
+    home: Home,
+    binding_id: str,
+    *,
+    at: float | None = None,
+    idle_s: float | None = None,
+    max_age_s: float | None = None,
+    forced: bool = True,
+) -> Binding:
+    """Note activity, or set other windows. Activity that is not forced is kept every 15 s."""
+    now_s = home.clock().at
+    at = now_s if at is None else at
+    if not 0 <= at <= binding.LATEST:
+        raise InvalidInputError("at", at, "a time in Unix seconds")
+
+    def edit(bindings: Bindings) -> Binding:
+        before = _one(bindings, binding_id)
+        if not forced and at - before.last_activity_at < binding.TOUCH_EVERY_S:
+            return before
+        after = binding.set_windows(
+            binding.touch(before, at), now_s, idle_s=idle_s, max_age_s=max_age_s
+        )
+        bindings[before.id] = after
+        return after
+
+    with home.held((LockKind.BINDINGS, "")):
+        return change(home.layout, edit)
+
+
+def unbind(home: Home, *, binding_id: str = "", session: str = "", reason: str) -> list[Binding]:
+    """End the bindings of an id or of a session; the records that it ended."""
+    if not (binding_id or session):
+        raise InvalidInputError(
+            "id", "", "given", missing=True, hint="--id BINDING or --session SESSION"
+        )
+    if not reason.strip():
+        raise InvalidInputError("reason", reason, "given: why is it unbound?", missing=True)
+    if len(reason) > binding.REASON_MAX:
+        raise InvalidInputError("reason", reason, f"at most {binding.REASON_MAX} characters")
+    found = list(load(home.layout).values())
+    if binding_id:
+        chosen = [_one({one.id: one for one in found}, binding_id)]
+    else:
+        chosen = binding.of_session(found, exact_key(home, session))
+    ended = [end_one(home, one, reason.strip()) for one in chosen if one.ended_at is None]
+    return [one for one in ended if one is not None]
+
+
+def end_one(
+    home: Home,
+    seen: Binding,
+    reason: str,
+    *,
+    status: BindingStatus | None = None,
+    still: Any = None,
+) -> Binding | None:
+    """End one binding if it is the one that was seen, and `still` says so of it as it is now.
+
+    It is `ending` while its last words are to be shown, `ended` where they cannot be. None: it was
+    touched, ended or bound anew meanwhile.
+    """
+    channel, account = seen.conversation.account_key
+    if status is None:
+        ready = is_set_up(home, channel, account) and binding.farewell(
+            seen._replace(end_reason=reason)
+        )
+        status = BindingStatus.ENDING if ready else BindingStatus.ENDED
+    now_s = home.clock().at
+
+    def edit(bindings: Bindings) -> Binding | None:
+        now = bindings.get(seen.id)
+        if now is None or now.generation != seen.generation:
+            return None
+        if status not in binding.TRANSITIONS[now.status] or (still is not None and not still(now)):
+            return None
+        bindings[now.id] = binding.end(now, status, reason, now_s)
+        return bindings[now.id]
+
+    with home.held((LockKind.BINDINGS, "")):
+        ended = change(home.layout, edit)
+    if ended is not None:
+        note(home, ended)
+    return ended
+
+
+def set_locked(home: Home, seen: Binding, locked: bool) -> None:
+    """Note that people closed the conversation to us, or opened it again."""
+
+    def edit(bindings: Bindings) -> None:
+        now = bindings.get(seen.id)
+        if now is not None and now.generation == seen.generation:
+            bindings[now.id] = now._replace(locked=locked)
+
+    with home.held((LockKind.BINDINGS, "")):
+        change(home.layout, edit)
+
+
+def _one(bindings: Mapping[str, Binding], text: str) -> Binding:
+    exact = bindings.get(text)
+    found = [exact] if exact else [one for key, one in bindings.items() if key.startswith(text)]
+    if len(text) < 4 or len(found) != 1 or found[0] is None:
+        raise NotFoundError("binding", text, hint="`vyane bindings list --all` shows their ids")
+    return found[0]

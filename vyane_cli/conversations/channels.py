@@ -14,9 +14,19 @@ from vyane_cli.kernel.config import CHANNEL_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
-NONE = Capabilities((), False, False, False, False, False, False, False, False)
+NONE = Capabilities(
+    placements=(),
+    bind=False,
+    unbind=False,
+    edit=False,
+    title=False,
+    close=False,
+    read=False,
+    acknowledge=False,
+    exact=False,
+)
 """What a channel or account that is not there can do."""
 
 
@@ -30,14 +40,14 @@ class ChannelReport:
     placements: tuple[Placement, ...]
 
 
-def configured(runtime: Runtime) -> list[str]:
+def configured(home: Home) -> list[str]:
     """The channels that the settings have a table for, in its order."""
-    return [name for name in runtime.config.channels if name in (runtime.channels or {})]
+    return [name for name in home.config.channels if name in (home.channels or {})]
 
 
-def find_adapter(runtime: Runtime, name: str) -> Adapter:
+def find_adapter(home: Home, name: str) -> Adapter:
     """The adapter of a channel; RefusedError (`adapter_unavailable`) names the nearest."""
-    known = runtime.channels or {}
+    known = home.channels or {}
     if name not in known:
         near = difflib.get_close_matches(name, list(known), 1)
         hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(known)
@@ -47,15 +57,15 @@ def find_adapter(runtime: Runtime, name: str) -> Adapter:
     return known[name]
 
 
-def settings_of(runtime: Runtime, name: str) -> Mapping[str, Any]:
+def settings_of(home: Home, name: str) -> Mapping[str, Any]:
     """Every setting of a channel, with the defaults of what its table leaves out."""
-    keys = {**find_adapter(runtime, name).SETTINGS, **CHANNEL_KEYS}
-    given: Mapping[str, Any] = runtime.config.channels.get(name, {})
+    keys = {**find_adapter(home, name).SETTINGS, **CHANNEL_KEYS}
+    given: Mapping[str, Any] = home.config.channels.get(name, {})
     return {key: given.get(key, known.default) for key, known in keys.items()}
 
 
 def open_channel(
-    runtime: Runtime,
+    home: Home,
     name: str,
     account: str,
     memory: dict[str, Any],
@@ -63,34 +73,34 @@ def open_channel(
     budget_s: float | None = None,
 ) -> Channel:
     """The channel for one run. RefusedError when nothing is set up for it."""
-    adapter = find_adapter(runtime, name)
-    if not is_set_up(runtime, name, account):
+    adapter = find_adapter(home, name)
+    if not is_set_up(home, name, account):
         raise RefusedError(
             f"the channel {name} has no settings for the account {account!r}",
             slug="adapter_unavailable",
             hint=f"add a table [channels.{shortened(name)}] to config.toml",
         )
-    budget = float(runtime.config["mirror.budget_s"]) if budget_s is None else budget_s
-    now_ms = runtime.clock().now_ms
+    budget = float(home.config["mirror.budget_s"]) if budget_s is None else budget_s
+    now_ms = home.clock().now_ms
     around = Surroundings(
-        runtime.environ,
-        lambda: runtime.clock().now_ms,
-        time.sleep,
-        now_ms + int(budget * 1000),
-        runtime.layout.root,
+        environ=home.environ,
+        now_ms=lambda: home.clock().now_ms,
+        sleep=time.sleep,
+        deadline_ms=now_ms + int(budget * 1000),
+        home=home.layout.root,
     )
-    return adapter.open_channel(settings_of(runtime, name), account, memory, around)
+    return adapter.open_channel(settings_of(home, name), account, memory, around)
 
 
-def is_set_up(runtime: Runtime, name: str, account: str) -> bool:
+def is_set_up(home: Home, name: str, account: str) -> bool:
     """Whether the settings have a table for it. There is one account for each channel so far."""
-    return account == "default" and name in configured(runtime)
+    return account == "default" and name in configured(home)
 
 
-def capabilities(runtime: Runtime, name: str, account: str) -> ChannelReport:
+def capabilities(home: Home, name: str, account: str) -> ChannelReport:
     """Return what a channel can do; one that is not set up can do nothing."""
-    there = name in (runtime.channels or {}) and is_set_up(runtime, name, account)
-    able = open_channel(runtime, name, account, {}).capabilities if there else NONE
+    there = name in (home.channels or {}) and is_set_up(home, name, account)
+    able = open_channel(home, name, account, {}).capabilities if there else NONE
     return ChannelReport(
         adapter_available=there,
         bind_supported=able.bind,

@@ -35,7 +35,7 @@ class Intent(StrEnum):
     MESSAGE = "message"
 
 
-class Heard(NamedTuple):
+class ChatInput(NamedTuple):
     """A message, understood."""
 
     intent: Intent
@@ -45,23 +45,23 @@ class Heard(NamedTuple):
     """Beginnings of what reads like a command, or stands behind one, and is not followed."""
 
 
-def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> Heard:
+def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> ChatInput:
     """Decide for one message. Total. Who is not allowed runs nothing, whatever the text."""
     text = one.text.strip("\n").rstrip()
     if not text.strip():
-        return Heard(Intent.IGNORE)
+        return ChatInput(Intent.IGNORE)
     if one.author not in allowed:
-        return Heard(Intent.STRANGER, text)
+        return ChatInput(Intent.STRANGER, text)
     if edited:
-        return Heard(Intent.NOTE, text)
+        return ChatInput(Intent.NOTE, text)
     word, _, rest = text.strip().partition("\n" if "\n" in text.strip().split(" ")[0] else " ")
     if word.lower() in tuple(Command):
         command, rest = Command(word.lower()), rest.strip()
         left = commands_in(rest)
         if rest and command in BARE:
             left = left or (_beginning(rest),)
-        return Heard(Intent.COMMAND, rest, command, left)
-    return Heard(Intent.MESSAGE, text, left=commands_in(text))
+        return ChatInput(Intent.COMMAND, rest, command, left)
+    return ChatInput(Intent.MESSAGE, text, left=commands_in(text))
 
 
 def commands_in(text: str) -> tuple[str, ...]:

@@ -5,36 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from vyane_cli.channels.port import Conversation
-from vyane_cli.conversations import bindings
+from vyane_cli.channels.port import ChannelVerdict, Conversation
+from vyane_cli.conversations import binding, bindings
 from vyane_cli.conversations.binding import Binding, BindingStatus, EndReason, on_channel
+from vyane_cli.conversations.bindings import note
 from vyane_cli.conversations.run import Run
 from vyane_cli.delivery.view import progress_of
 from vyane_cli.errors import VyaneError
 from vyane_cli.mail import inbox
-from vyane_cli.mail.message import Kind, body_of
+from vyane_cli.mail.message import MessageKind, body_of
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.session import LogicalSession
 from vyane_cli.sessions.worker import Worker
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 class Family(NamedTuple):
     """The registry, the logical sessions and the bindings, as they stood when the run began."""
 
-    runtime: Runtime
+    home: Home
     workers: Mapping[str, Worker]
     logical: Mapping[str, LogicalSession]
 
     @property
     def bindings(self) -> Mapping[str, Binding]:
         """Read anew: a run makes some."""
-        return bindings.load(self.runtime.layout)
+        return bindings.load(self.home.layout)
 
     def places(self, session: str, channel: str, account: str) -> list[Binding]:
         """What a session has or had on one account of a channel."""
@@ -64,12 +66,12 @@ class Family(NamedTuple):
 
     def progress(self, child: Worker) -> str:
         """What a child did last."""
-        return progress_of(self.runtime, child)
+        return progress_of(self.home, child)
 
     def reported(self, child: Worker) -> str:
         """What a child told its parent last of how far it is; empty when that was another thing."""
-        said = inbox.last_sent(self.runtime.layout.outbox(child.id))
-        return body_of(said) if said is not None and said.kind is Kind.STATUS_UPDATE else ""
+        said = inbox.last_sent(self.home.layout.outbox(child.id))
+        return body_of(said) if said is not None and said.kind is MessageKind.STATUS_UPDATE else ""
 
     def lies_in(self, child: Worker, where: Conversation) -> bool:
         """Whether a child's conversation is a thread of this one."""
@@ -82,28 +84,30 @@ class Family(NamedTuple):
         return session is not None and find_wanted(run, self, session, child) is not None
 
 
-def read_family(runtime: Runtime) -> Family:
+def read_family(home: Home) -> Family:
     """Read what a run needs; a document that cannot be read is passed over."""
-    workers = registry.Registry(runtime.layout).workers
+    workers = registry.Registry(home.layout).workers
     logical: dict[str, LogicalSession] = {}
     for key in dict.fromkeys(one.logical_session_id for one in workers.values()):
         try:
-            session = registry.load_logical_session(runtime.layout, key) if key else None
+            session = registry.load_logical_session(home.layout, key) if key else None
         except VyaneError:
             continue  # `doctor` names it
         if session is not None:
             logical[key] = session
-    return Family(runtime, workers, logical)
+    return Family(home, workers, logical)
 
 
-class Wanted(NamedTuple):
+class WantedConversation(NamedTuple):
     """A conversation that the mirror is to make."""
 
     before: str = ""
     """The id of the deleted conversation that it goes on from, if there was one."""
 
 
-def find_wanted(run: Run, family: Family, session: LogicalSession, worker: Worker) -> Wanted | None:
+def find_wanted(
+    run: Run, family: Family, session: LogicalSession, worker: Worker
+) -> WantedConversation | None:
     """Return the conversation that the mirror is to make for a session, None when it is not.
 
     Not for one that has or had a binding here, but for one whose conversation was deleted where
@@ -114,7 +118,7 @@ def find_wanted(run: Run, family: Family, session: LogicalSession, worker: Worke
         last = max(here, key=lambda one: one.bound_at)
         gone = last.status is BindingStatus.ENDED and last.end_reason == EndReason.GONE
         if gone and run.settings.recreate and not worker.final:
-            return Wanted(last.conversation.id)
+            return WantedConversation(last.conversation.id)
         return None
     if any(
         session.id in one.earlier_sessions
@@ -127,16 +131,16 @@ def find_wanted(run: Run, family: Family, session: LogicalSession, worker: Worke
     since = run.state.since
     if worker.final and (worker.ended_at or 0.0) < since:
         return None
-    if worker.created_at < since and look(run.runtime, worker).liveness is Liveness.EXITED:
+    if worker.created_at < since and look(run.home, worker).liveness is Liveness.EXITED:
         return None
-    return Wanted()
+    return WantedConversation()
 
 
 def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
     """Whether a child gets a conversation because its parent has one."""
     parent = family.workers.get(worker.parent_worker_id or "")
     return (
-        bool(run.runtime.config["bindings.spawn_child"])
+        bool(run.home.config["bindings.spawn_child"])
         and parent is not None
         and any(
             one.status is BindingStatus.ACTIVE
@@ -145,25 +149,57 @@ def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
     )
 
 
-def mirrored_bindings(runtime: Runtime, channel: str, account: str) -> list[Binding]:
+def mirrored_bindings(home: Home, channel: str, account: str) -> list[Binding]:
     """The bindings of a channel that have not ended, oldest first."""
     return [
         one
-        for one in bindings.load(runtime.layout).values()
+        for one in bindings.load(home.layout).values()
         if one.conversation.account_key == (channel, account)
         and one.status is not BindingStatus.ENDED
     ]
 
 
-def answer_of(runtime: Runtime, worker: Worker | None, digest: str) -> str | None:
+def answer_of(home: Home, worker: Worker | None, digest: str) -> str | None:
     """The whole text of an answer, from the host's own transcript; None when it is not there."""
     if worker is None:
         return None
     try:
-        session = registry.current_session(runtime.layout, worker.id)
+        session = registry.current_session(home.layout, worker.id)
     except VyaneError:
         return None
-    host = runtime.host(session.host) if session is not None else None
+    host = home.host(session.host) if session is not None else None
     if host is None or session is None or not session.transcript:
         return None
     return host.read_answer(session.transcript, digest)
+
+
+def take_back(run: Run, family: Family) -> None:
+    """Sessions whose last conversation was gone go on in it where they were."""
+    for session, worker in family.sessions:
+        here = family.places(session.id, run.name, run.account)
+        if run.over or run.blocked is not None:
+            return
+        if not here or any(one.status is not BindingStatus.ENDED for one in here):
+            continue
+        last = max(here, key=lambda one: one.ended_at or 0.0)
+        if last.end_reason != EndReason.GONE:
+            continue
+        if run.learn(run.channel.probe(last.conversation)).verdict is ChannelVerdict.DONE:
+            back = _revive(run, last)
+            if back is not None:
+                note(run.home, back, worker)
+
+
+def _revive(run: Run, seen: Binding) -> Binding | None:
+    """None: somebody bound it anew meanwhile."""
+    home = run.home
+    fresh = binding.revive(seen, home.entropy(8).hex(), home.clock().at)
+
+    def edit(bindings: bindings.Bindings) -> Binding | None:
+        if bindings.get(seen.id) != seen:
+            return None
+        bindings[seen.id] = fresh
+        return fresh
+
+    with home.held((LockKind.BINDINGS, "")):
+        return bindings.change(home.layout, edit)

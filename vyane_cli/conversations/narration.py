@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from vyane_cli.conversations.binding_forms import SECRET_TEXT
+from vyane_cli.conversations.binding import SECRET_TEXT
 from vyane_cli.kernel.text import Templates
 from vyane_cli.mail.message import first_line
 from vyane_cli.sessions.worker import WorkerStatus
-from vyane_cli.timeline.events import EventKind, Outcome
+from vyane_cli.timeline.events import EventKind, TurnOutcome
 
 PROGRESS_MAX = 80
 LINE_MAX = 300
@@ -30,7 +30,7 @@ class Verbosity(StrEnum):
     FULL = "full"  # whole answers, and which tools run
 
 
-class Heard(NamedTuple):
+class UntoldTurn(NamedTuple):
     """What of the open turn is still to be told."""
 
     text: str = ""
@@ -52,11 +52,11 @@ class Said(NamedTuple):
 
 def narrate(
     record: Mapping[str, Any],
-    heard: Heard,
+    heard: UntoldTurn,
     verbosity: Verbosity,
     texts: Templates,
     answer: Callable[[str], str | None],
-) -> tuple[list[Said], Heard]:
+) -> tuple[list[Said], UntoldTurn]:
     """What one event adds, and what is still to be told. `answer`: the whole text of a digest."""
     payload: Mapping[str, Any] = record.get("payload") or {}
     full = verbosity is Verbosity.FULL
@@ -64,7 +64,7 @@ def narrate(
         case EventKind.TURN_STARTED:
             number, trigger = record.get("turn_number") or "", payload.get("trigger") or ""
             started = Said(texts.fill("turn-started", number=number, trigger=trigger))
-            return [started] if full else [], Heard()
+            return [started] if full else [], UntoldTurn()
         case EventKind.RESULT_OBSERVED:
             excerpt = str(payload.get("excerpt") or "")
             heard = heard._replace(text=excerpt)
@@ -82,7 +82,7 @@ def narrate(
             listed = ", ".join(f"{one} ×{n}" if n > 1 else one for one, n in tools.items())
             return [Said(texts.fill("tools", tools=listed), slot="tools")] if full else [], heard
         case EventKind.TURN_FINISHED:
-            return _finished(record, payload, heard, verbosity, texts), Heard()
+            return _finished(record, payload, heard, verbosity, texts), UntoldTurn()
         case EventKind.TAKEOVER_INITIATED if verbosity is not Verbosity.QUIET:
             return [Said(texts.fill("takeover", by=one_line(payload.get("by"))))], heard
         case EventKind.CANCEL_REQUESTED if verbosity is not Verbosity.QUIET:
@@ -97,24 +97,24 @@ def narrate(
 def _finished(
     record: Mapping[str, Any],
     payload: Mapping[str, Any],
-    heard: Heard,
+    heard: UntoldTurn,
     verbosity: Verbosity,
     texts: Templates,
 ) -> list[Said]:
     number = record.get("turn_number") or ""
     match payload.get("outcome"):
-        case Outcome.SUCCESS if verbosity is Verbosity.QUIET or heard.told:
+        case TurnOutcome.SUCCESS if verbosity is Verbosity.QUIET or heard.told:
             return []
-        case Outcome.SUCCESS if heard.text.strip():
+        case TurnOutcome.SUCCESS if heard.text.strip():
             return [Said(texts.fill("turn-done", text=one_line(heard.text)))]
-        case Outcome.SUCCESS:
+        case TurnOutcome.SUCCESS:
             return [Said(texts.fill("turn-done-silent", number=number))]
-        case Outcome.ERROR:
+        case TurnOutcome.ERROR:
             parts = (one_line(payload.get("code")), one_line(payload.get("text")))
             reason = ": ".join(part for part in parts if part) or "error"
             return [Said(texts.fill("turn-error", number=number, text=reason), notify=True)]
         case outcome if verbosity is not Verbosity.QUIET:
-            name = "turn-cancelled" if outcome == Outcome.CANCELLED else "turn-interrupted"
+            name = "turn-cancelled" if outcome == TurnOutcome.CANCELLED else "turn-interrupted"
             return [Said(texts.fill(name, number=number))]
         case _:
             return []

@@ -7,33 +7,43 @@ from __future__ import annotations
 
 import hashlib
 
-from vyane_cli.channels.port import Placement, Sign
+from vyane_cli.channels.port import Conversation, Placement, Sign
+from vyane_cli.children.result_rules import result_id
 from vyane_cli.conversations import binding
-from vyane_cli.conversations.binding import BindingStatus, EndReason
-from vyane_cli.conversations.bindings_2 import end_one
+from vyane_cli.conversations import state as mirrors
+from vyane_cli.conversations.binding import Binding, BindingStatus, EndReason
+from vyane_cli.conversations.bindings import end_one
 from vyane_cli.conversations.family import Family, answer_of
-from vyane_cli.conversations.known import FAREWELL
-from vyane_cli.conversations.mirror_children import Children, result_text
-from vyane_cli.conversations.mirror_pen import Pen
-from vyane_cli.conversations.mirroring import nonce_of
 from vyane_cli.conversations.narration import (
     CLOSED,
+    LINES,
     MARKS,
-    Heard,
     Said,
+    UntoldTurn,
     Verbosity,
     narrate,
     one_line,
+    overview_line,
     show,
 )
 from vyane_cli.conversations.open import status_of, title_of
-from vyane_cli.conversations.state_rules import ThreadState
-from vyane_cli.conversations.thread import Thread
-from vyane_cli.errors import InvalidInputError
-from vyane_cli.sessions.worker import WorkerStatus
+from vyane_cli.conversations.route_rules import RouteMode, route
+from vyane_cli.conversations.state_rules import ThreadState, nonce_of
+from vyane_cli.conversations.thread import FAREWELL, ConversationThread, Pen
+from vyane_cli.errors import InvalidInputError, VyaneError
+from vyane_cli.mail.lookup import find_message, whole_text
+from vyane_cli.mail.message import body_of
+from vyane_cli.sessions.facts import append_fact
+from vyane_cli.sessions.worker import Worker, WorkerStatus
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline.cursors import parse_cursor, render_cursor
 from vyane_cli.timeline.events import EventKind
-from vyane_cli.timeline.reader import Reader
+from vyane_cli.timeline.reader import Reader, StoredEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.home import Home
+
 
 BATCH = 50
 """So many parts wait in an outbox at most; the timeline keeps the rest."""
@@ -44,11 +54,11 @@ TURNS_BACK = 3
 class Story:
     """What of one session is still to be told in one conversation."""
 
-    def __init__(self, thread: Thread, family: Family) -> None:
+    def __init__(self, thread: ConversationThread, family: Family) -> None:
         self.thread, self.family, self.run = thread, family, thread.run
-        self.runtime, self.binding = thread.run.runtime, thread.binding
+        self.home, self.binding = thread.run.home, thread.binding
         self.worker = family.worker_of(self.binding.target_session)
-        self.status = status_of(self.runtime, self.worker)
+        self.status = status_of(self.home, self.worker)
         self.pen = Pen(thread)
         self.children = Children(self.pen, family, self.worker)
 
@@ -65,9 +75,9 @@ class Story:
         if len(thread.state.outbox) >= BATCH:
             return True
         key = self.binding.target_session
-        reader = Reader(self.runtime.layout.timeline(key), key)
+        reader = Reader(self.home.layout.timeline(key), key)
         self._seek(reader)
-        heard = Heard(**thread.state.heard) if thread.state.heard else Heard()
+        heard = UntoldTurn(**thread.state.heard) if thread.state.heard else UntoldTurn()
         tools: Said | None = None
         more = False
         number: object = ""
@@ -131,7 +141,7 @@ class Story:
             self.pen.put_slot(name, nonce, tools.text)
 
     def _answer(self, digest: str) -> str | None:
-        return answer_of(self.runtime, self.worker, digest)
+        return answer_of(self.home, self.worker, digest)
 
     def _notes(self) -> None:
         """A child's own progress, and that an interrupt was sent: each in one post of its own."""
@@ -170,7 +180,7 @@ class Story:
             return state
         texts = self.run.texts
         if worker.dispatch_id and not self.children.has_told(worker):
-            text = result_text(self.runtime, worker)
+            text = result_text(self.home, worker)
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             name = "result" if worker.status is WorkerStatus.COMPLETED else "result-failed"
             if name == "result" and digest in state.shown_results:
@@ -205,7 +215,7 @@ class Story:
                 return
             if binding.placement is Placement.CHILD:
                 thread.mark(thread.state.title, True)
-            end_one(self.runtime, binding, binding.end_reason, status=BindingStatus.ENDED)
+            end_one(self.home, binding, binding.end_reason, status=BindingStatus.ENDED)
             return
         self._notes()
         self.children.overview()
@@ -217,7 +227,121 @@ class Story:
             done = True  # a conversation of the person's keeps its name and stays open
         else:
             parent = self.family.workers.get((self.worker and self.worker.parent_worker_id) or "")
-            title = title_of(self.runtime, session, self.worker, parent, MARKS[self.status])
+            title = title_of(self.home, session, self.worker, parent, MARKS[self.status])
             done = thread.mark(title, self.status in CLOSED)
         if done and self.worker is not None and self.worker.final and thread.state.ended:
-            end_one(self.runtime, binding, EndReason.COMPLETED, status=BindingStatus.ENDED)
+            end_one(self.home, binding, EndReason.COMPLETED, status=BindingStatus.ENDED)
+
+
+class Children:
+    """Those of one session, in one conversation of its."""
+
+    def __init__(self, pen: Pen, family: Family, worker: Worker | None) -> None:
+        self.pen, self.thread, self.run = pen, pen.thread, pen.run
+        self.family, self.worker = family, worker
+        self.home, self.binding = pen.run.home, pen.thread.binding
+
+    def settled(self, seen: StoredEvent) -> None:
+        """A child's result, where the router finds no place of its own: here, and observed."""
+        payload = seen.record["payload"]
+        child = self.family.workers.get(str(payload.get("worker")))
+        if child is None or self.family.is_pending(self.run, child):
+            return
+        if self.has_told(child, now_s=self.home.clock().at):
+            return
+        asked: Conversation | None = self.binding.conversation
+        found = route(
+            self.family.bindings.values(),
+            child.logical_session_id,
+            asked,
+            self.home.clock().at,
+        )
+        if found.mode is RouteMode.BOUND:
+            return
+        counts = dict(self.run.state.fallbacks)
+        counts[found.reason] = counts.get(found.reason, 0) + 1
+        self.run.keep(self.run.state._replace(fallbacks=counts))
+        _diagnose(self.home, child, str(found.reason), self.binding)
+        mark = "✅" if payload.get("outcome") == "success" else "❌"
+        text = result_text(self.home, child)
+        said = self.run.texts.fill("child-result", mark=mark, child=child.name, text=show(text))
+        self.pen.say(Said(said, notify=True), seen.record["epoch"], seen.record["seq"], 0)
+
+    def has_told(self, child: Worker, now_s: float | None = None) -> bool:
+        """Whether another conversation of this channel that is the child's has shown its result.
+
+        With `now_s` one that will show it counts too: one that is open then.
+        """
+        found = self.family.places(child.logical_session_id, *self.binding.conversation.account_key)
+        return any(
+            (now_s is not None and one.is_open(now_s)) or _told_in(self.home, one, child)
+            for one in found
+            if one.id != self.binding.id
+        )
+
+    def overview(self) -> None:
+        """The children at work, in one post that is changed in place."""
+        thread, texts = self.thread, self.run.texts
+        slot = thread.state.slots.get("overview")
+        before = slot.text.split("\n") if slot is not None else []
+        done, lines = list(thread.state.final_children), []
+        for child in self.family.children_of(self.worker):
+            status = status_of(self.home, child)
+            if child.id in done or not LINES[status]:
+                continue
+            if child.final and (child.ended_at or 0.0) < self.binding.bound_at:
+                continue
+            if self.family.lies_in(child, self.binding.conversation):
+                continue  # a thread of this conversation: nothing of it spills into it
+            text = result_text(self.home, child) if child.final else self.family.progress(child)
+            line = overview_line(texts, status, child.name, text)
+            if child.final and line in before:
+                done.append(child.id)
+            else:
+                lines.append(line)
+        thread.keep(thread.state._replace(final_children=tuple(done[-200:])))
+        if not lines and slot is None:
+            return
+        name = "overview" if lines else "overview-none"
+        text = texts.fill(name, lines="\n".join(lines))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8] if slot is not None else ""
+        self.pen.put_slot("overview", nonce_of(self.binding.id, "overview", digest), text)
+        self.pen.keep()
+
+
+def _told_in(home: Home, binding: Binding, child: Worker) -> bool:
+    """Whether the child's result went into the outbox of a binding, whatever became of it then."""
+    if binding.end_reason == EndReason.COMPLETED:
+        return (binding.ended_at or 0.0) >= (child.ended_at or 0.0)
+    state = mirrors.load_thread(home.layout, binding)
+    return (
+        state is not None
+        and state.session == child.logical_session_id
+        and bool(child.dispatch_id)
+        and state.ended == child.dispatch_id
+    )
+
+
+def result_text(home: Home, child: Worker) -> str:
+    """A child's result, whole; what is known of its end where the message is gone."""
+    try:
+        message = find_message(home, result_id(child.dispatch_id or "")).message
+    except (VyaneError, ValueError):
+        return child.failure_reason or str(child.status)
+    try:
+        return whole_text(home, message)
+    except VyaneError:
+        return body_of(message)
+
+
+def _diagnose(home: Home, child: Worker, reason: str, binding: Binding) -> None:
+    """The fallback as a fact of the child's timeline."""
+    text = f"{reason}: the result of {child.name} went to {one_line(binding.conversation.id)}"
+    try:
+        with home.held((LockKind.TIMELINE, child.logical_session_id)):
+            append_fact(
+                home, child.id, child.logical_session_id, EventKind.DIAGNOSTIC,
+                {"code": "route_fallback", "text": text}, home.clock(),
+            )  # fmt: skip
+    except VyaneError:
+        return

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from vyane_cli.channels.port import Incoming, Outcome, Page, Post, Sign, Verdict
+from vyane_cli.channels.port import (
+    ChannelOutcome,
+    ChannelPage,
+    ChannelVerdict,
+    Incoming,
+    Post,
+    Sign,
+)
+from vyane_cli.children.cancel import cancel
+from vyane_cli.conversations.bind import sweep
 from vyane_cli.conversations.binding import Binding
-from vyane_cli.conversations.bindings_2 import touch
-from vyane_cli.conversations.bindings_sweep import sweep
-from vyane_cli.conversations.chat_commands import Intent, digest_of, understand
+from vyane_cli.conversations.bindings import touch
+from vyane_cli.conversations.chat_commands import ChatInput, Command, Intent, digest_of, understand
 from vyane_cli.conversations.family import mirrored_bindings
-from vyane_cli.conversations.mirror_errands import Errand
-from vyane_cli.conversations.mirroring import nonce_of
 from vyane_cli.conversations.narration import show
 from vyane_cli.conversations.run import (
     ConversationProblem,
@@ -25,13 +31,27 @@ from vyane_cli.conversations.run import (
     UnopenedChannel,
     each_channel,
 )
-from vyane_cli.conversations.state_rules import Fault, Item, remember
-from vyane_cli.conversations.thread import Thread
-from vyane_cli.errors import VyaneError
+from vyane_cli.conversations.state_rules import MirrorFault, PendingPart, nonce_of, remember
+from vyane_cli.conversations.thread import ConversationThread
+from vyane_cli.delivery.takeover import take_over
+from vyane_cli.delivery.topology import TreeNode, topology
+from vyane_cli.errors import (
+    CorruptStateError,
+    DurabilityUnknownError,
+    LockTimeoutError,
+    NotFoundError,
+    StorageError,
+    VyaneError,
+)
+from vyane_cli.mail.lookup import find_message
+from vyane_cli.mail.message import MessageKind, first_line
+from vyane_cli.mail.send import MessageDraft, send
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.speaker import FromKind, Speaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +76,16 @@ class _Taken:
     problems: list[Problem] = field(default_factory=list)
 
 
-def pull(runtime: Runtime, *, channel: str = "") -> tuple[PullReport | UnopenedChannel, ...]:
+def pull(home: Home, *, channel: str = "") -> tuple[PullReport | UnopenedChannel, ...]:
     """Take in what people wrote; return what each channel has come to."""
-    sweep(runtime, runtime.clock())
-    return each_channel(runtime, channel, lambda name: _pull_channel(runtime, name))
+    sweep(home, home.clock())
+    return each_channel(home, channel, lambda name: _pull_channel(home, name))
 
 
-def _pull_channel(runtime: Runtime, name: str) -> PullReport:
+def _pull_channel(home: Home, name: str) -> PullReport:
     so_far = _Taken()
-    with Run(runtime, name) as run:
-        for binding in mirrored_bindings(runtime, name, run.account):
+    with Run(home, name) as run:
+        for binding in mirrored_bindings(home, name, run.account):
             if run.over or run.blocked is not None:
                 break
             try:
@@ -99,8 +119,8 @@ class _Listener:
 
     def __init__(self, run: Run, binding: Binding, so_far: _Taken) -> None:
         self.run, self.binding, self.so_far = run, binding, so_far
-        self.runtime = run.runtime
-        self.thread = Thread(run, binding)
+        self.home = run.home
+        self.thread = ConversationThread(run, binding)
 
     def listen(self) -> None:
         """Hand on what was kept before, then read page by page.
@@ -108,7 +128,7 @@ class _Listener:
         What was read while the binding was open is handed on after its end, too.
         """
         self._hand_on()
-        if not self.binding.is_open(self.runtime.clock().at):
+        if not self.binding.is_open(self.home.clock().at):
             return
         if (fault := self.run.refused(f"read {self.binding.generation}")) is not None:
             self._tell(fault)
@@ -123,18 +143,18 @@ class _Listener:
         if self.thread.state.outbox:
             self.thread.drain()
 
-    def _read(self) -> Page | None:
+    def _read(self) -> ChannelPage | None:
         channel, state = self.run.channel, self.thread.state
         if not state.begun:
             since_ms = int(self.binding.open_since * 1000)
             end = self.run.learn(channel.seek_end(self.binding.conversation, since_ms))
-            if end.verdict is not Verdict.DONE or end.page is None:
+            if end.verdict is not ChannelVerdict.DONE or end.page is None:
                 self._failed(end)
                 return None
             self.thread.keep(state._replace(inbound=end.page.cursor, begun=True))
         outcome = self.run.learn(channel.read(self.binding.conversation, self.thread.state.inbound))
         self.run.keep_memory()
-        if outcome.verdict is not Verdict.DONE or outcome.page is None:
+        if outcome.verdict is not ChannelVerdict.DONE or outcome.page is None:
             self._failed(outcome)
             return None
         self.run.note(f"read {self.binding.generation}", outcome)
@@ -145,17 +165,17 @@ class _Listener:
             self.so_far.problems.append(noted)
         return outcome.page
 
-    def _failed(self, outcome: Outcome) -> None:
-        if outcome.verdict is Verdict.GONE:
+    def _failed(self, outcome: ChannelOutcome) -> None:
+        if outcome.verdict is ChannelVerdict.GONE:
             self.thread.follow(outcome)
         self.run.note(f"read {self.binding.generation}", outcome)
         self._tell(outcome)
 
-    def _tell(self, why: Outcome | Fault) -> None:
+    def _tell(self, why: ChannelOutcome | MirrorFault) -> None:
         detail = why.detail or why.reason
         self.so_far.problems.append(_problem(self.binding, why.reason, detail, why.fix))
 
-    def _keep(self, page: Page) -> None:
+    def _keep(self, page: ChannelPage) -> None:
         """The intake and the cursor behind it, in one write."""
         state = self.thread.state
         seen, intake = dict(state.seen), list(state.intake)
@@ -182,14 +202,159 @@ class _Listener:
             self.thread.keep(state._replace(intake=state.intake[1:], outbox=outbox, stored=stored))
             if heard.intent in (Intent.MESSAGE, Intent.COMMAND, Intent.NOTE):
                 self.so_far.taken += 1
-                touch(self.runtime, self.binding.id, forced=False)
+                touch(self.home, self.binding.id, forced=False)
                 self.run.sign(self.binding, one.id, Sign.SEEN)
 
-    def _items(self, one: Incoming, answer: str) -> list[Item]:
+    def _items(self, one: Incoming, answer: str) -> list[PendingPart]:
         parts = self.run.channel.plan(Post(show(answer))) if answer else ()
         self.so_far.answered += bool(parts)
         digest = digest_of(one.text)
         return [
-            Item(nonce_of(self.binding.id, "answer", one.id, digest, str(number)), part)
+            PendingPart(nonce_of(self.binding.id, "answer", one.id, digest, str(number)), part)
             for number, part in enumerate(parts)
         ]
+
+
+CANCEL_WAIT_S = 1.0
+TRANSIENT = (LockTimeoutError, StorageError, CorruptStateError)
+"""With these the message waits in the intake; any other error is answered, and it is set aside."""
+STRANGERS_MAX = 50
+
+
+class Errand:
+    """One message that was read in a bound conversation, and understood."""
+
+    def __init__(self, run: Run, binding: Binding, one: Incoming, heard: ChatInput) -> None:
+        self.run, self.binding, self.one, self.heard = run, binding, one, heard
+        self.home = run.home
+        self.made = ""
+        """The message to the session that came of it; an edit belongs to it."""
+
+    def answer(self, earlier: str) -> str:
+        """Do what it asks for; what is said in the conversation, often nothing.
+
+        `earlier`: what came of it before it was edited.
+        """
+        try:
+            answer = self._do(earlier)
+        except TRANSIENT:
+            raise
+        except DurabilityUnknownError:
+            return ""  # it is stored, and will be delivered
+        except VyaneError as error:
+            text = f"{error.message}; {error.hint}" if error.hint else error.message
+            answer = self._say("said-error", text=text)
+        if self.heard.left:
+            what = ", ".join(f"`{one}`" for one in self.heard.left)
+            answer = f"{answer}\n{self._say('said-left', what=what)}".strip()
+        return answer
+
+    def _say(self, template: str, /, **words: object) -> str:
+        return self.run.texts.fill(template, **words)
+
+    def _do(self, earlier: str) -> str:
+        heard = self.heard
+        match heard.intent:
+            case Intent.MESSAGE:
+                self.made = self._send(self._target(), heard.text)
+            case Intent.NOTE:
+                text = self._say("edited", text=heard.text)
+                self._send(self._target(), text, first_line(heard.text), self._known(earlier))
+            case Intent.STRANGER:
+                self._refuse(heard.text)
+            case Intent.COMMAND:
+                return self._command()
+            case Intent.IGNORE:
+                pass
+        return ""
+
+    def _command(self) -> str:
+        rest = self.heard.text
+        match self.heard.command:
+            case Command.TAKEOVER if rest:
+                taken = take_over(
+                    self.home, self._target(), rest, timeout_s=0.0,
+                    speaker=self._speaker(), key=self._key(),
+                )  # fmt: skip
+                self.made = taken.sent.message.id
+                return self._say("said-takeover", id=self.made, status=taken.status)
+            case Command.TAKEOVER:
+                return self._say("said-needs", command="`/takeover`", what="TEXT")
+            case Command.CANCEL:
+                done = cancel(
+                    self.home, self._target(), reason=rest, wait_s=CANCEL_WAIT_S,
+                    operation=nonce_of(self._key()), speaker=self._speaker(),
+                )  # fmt: skip
+                outcomes = (f"{done.names.get(w, w)}: {o}" for w, o in done.cancel.outcomes.items())
+                return self._say("said-cancel", outcomes=", ".join(outcomes))
+            case Command.RELAY:
+                to, _, text = rest.partition(" ")
+                if not text.strip():
+                    return self._say("said-needs", command="`/relay`", what="WORKER TEXT")
+                return self._say("said-relay", to=to, id=self._send(to, text.strip()))
+            case Command.TOPOLOGY:
+                return _tree(topology(self.home, self._target()).workers)
+            case _:
+                return self._say("said-help")
+
+    def _send(self, to: str, text: str, summary: str | None = None, parent: str = "") -> str:
+        draft = MessageDraft(
+            to, text, summary=summary, reply_to=parent or None, idempotency_key=self._key()
+        )
+        return send(self.home, draft, self._speaker()).message.id
+
+    def _known(self, message: str) -> str:
+        """The message, if it is on record still."""
+        try:
+            return find_message(self.home, message).message.id if message else ""
+        except NotFoundError:
+            return ""
+
+    def _refuse(self, text: str) -> None:
+        """Somebody whose words do not count: counted, and where the settings say so, noted."""
+        run, one = self.run, self.one
+        counts = dict(run.state.strangers)
+        counts[one.author] = counts.pop(one.author, 0) + 1
+        newest = dict(list(counts.items())[-STRANGERS_MAX:])
+        run.keep(run.state._replace(strangers=newest))
+        if run.settings.strangers != "note":
+            return
+        said = self._say(
+            "stranger", name=one.name, author=one.author, text=text,
+            place=f"{self.binding.conversation.channel}:{self.binding.conversation.id}",
+        )  # fmt: skip
+        outside = Speaker(FromKind.EXTERNAL, f"{run.name}:{one.author}", one.name)
+        draft = MessageDraft(self._target(), said, MessageKind.INFO, idempotency_key=self._key())
+        send(self.home, draft, outside)
+
+    def _target(self) -> str:
+        """The session's present worker; the session itself where that is gone."""
+        key = self.binding.target_session
+        session = registry.load_logical_session(self.home.layout, key)
+        known = registry.Registry(self.home.layout).workers
+        return session.worker if session is not None and session.worker in known else key
+
+    def _speaker(self) -> Speaker:
+        one = self.one
+        return Speaker(
+            FromKind.HUMAN, f"{self.run.name}:{one.author}"[:128], one.name or one.author
+        )
+
+    def _key(self) -> str:
+        return f"mirror:{nonce_of(self.binding.id, self.one.id, digest_of(self.one.text))}"
+
+
+def _tree(nodes: tuple[TreeNode, ...]) -> str:
+    """The tree as a list that any Markdown reader shows."""
+    lines: list[str] = []
+
+    def walk(node: TreeNode, depth: int) -> None:
+        shown = node.shown
+        said = f": {shown.progress}" if shown.progress else ""
+        lines.append(f"{'  ' * depth}- **{shown.worker.name}** {shown.status}{said}")
+        for child in node.children:
+            walk(child, depth + 1)
+
+    for one in nodes:
+        walk(one, 0)
+    return "\n".join(lines)

@@ -8,31 +8,48 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-from vyane_cli.channels.port import Conversation, Outcome, Placement, Verdict
-from vyane_cli.channels.references import binding_id, normalise
-from vyane_cli.conversations import binding
+from vyane_cli.channels.port import (
+    ChannelOutcome,
+    ChannelVerdict,
+    Conversation,
+    Opening,
+    Placement,
+    Post,
+    binding_id,
+    normalise,
+)
+from vyane_cli.conversations import binding, bindings
 from vyane_cli.conversations import state as mirrors
-from vyane_cli.conversations.bind import keep
+from vyane_cli.conversations.bind import keep, sweep
 from vyane_cli.conversations.binding import Binding, BindingStatus, TargetKind
-from vyane_cli.conversations.bindings_2 import touch
-from vyane_cli.conversations.bindings_sweep import sweep
-from vyane_cli.conversations.board import OPEN_BOARD, show_board
-from vyane_cli.conversations.family import Family, find_wanted, mirrored_bindings, read_family
-from vyane_cli.conversations.narration import MARKS
+from vyane_cli.conversations.bindings import touch
+from vyane_cli.conversations.family import (
+    Family,
+    find_wanted,
+    mirrored_bindings,
+    read_family,
+    take_back,
+)
+from vyane_cli.conversations.narration import MARKS, show
 from vyane_cli.conversations.open import first_state, open_session, status_of, title_of
 from vyane_cli.conversations.posts import Story
-from vyane_cli.conversations.returning import take_back
 from vyane_cli.conversations.run import Problem, Run, SessionProblem, UnopenedChannel, each_channel
-from vyane_cli.conversations.state_rules import Fault
-from vyane_cli.conversations.thread import Thread
+from vyane_cli.conversations.state_rules import MirrorFault, PendingPart, nonce_of
+from vyane_cli.conversations.thread import ConversationThread
 from vyane_cli.errors import ConflictError, VyaneError
+from vyane_cli.mail import inbox
+from vyane_cli.mail.mailbox import MailEntry, Op
+from vyane_cli.mail.message import Lane, Message, body_of
 from vyane_cli.mail.routing import CHANNEL
 from vyane_cli.sessions.worker import Worker
+from vyane_cli.storage.layout import Layout
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,29 +77,29 @@ class _Shown:
 
 
 def push(
-    runtime: Runtime, *, channel: str = "", again: bool = False
+    home: Home, *, channel: str = "", again: bool = False
 ) -> tuple[PushReport | UnopenedChannel, ...]:
     """Bring every conversation up to date; return what each channel has come to.
 
     NotFoundError for a channel that is not set up. What a channel answers is a result, no error.
     """
-    sweep(runtime, runtime.clock())
-    return each_channel(runtime, channel, lambda name: _push_channel(runtime, name, again))
+    sweep(home, home.clock())
+    return each_channel(home, channel, lambda name: _push_channel(home, name, again))
 
 
-def _push_channel(runtime: Runtime, name: str, again: bool) -> PushReport:
+def _push_channel(home: Home, name: str, again: bool) -> PushReport:
     so_far = _Shown()
-    with Run(runtime, name) as run:
+    with Run(home, name) as run:
         if again:
             run.again()
-        family = read_family(runtime)
+        family = read_family(home)
         if again:
             take_back(run, family)
         _forget_refusals(run, family)
         if run.blocked is None:
             so_far.opened = _open_missing(run, family, so_far.problems)
-        for binding in mirrored_bindings(runtime, name, run.account):
-            if not (binding.status is BindingStatus.ENDING or binding.is_open(runtime.clock().at)):
+        for binding in mirrored_bindings(home, name, run.account):
+            if not (binding.status is BindingStatus.ENDING or binding.is_open(home.clock().at)):
                 continue  # its end came since: the next run says so there
             _bring_up_to_date(run, family, binding, so_far, again)
         _bring_board_up_to_date(run, so_far, again)
@@ -103,7 +120,7 @@ def _push_channel(runtime: Runtime, name: str, again: bool) -> PushReport:
 
 def _open_missing(run: Run, family: Family, problems: list[Problem]) -> int:
     """Make the conversations that sessions shall have and have not; how many were made."""
-    runtime, opened = run.runtime, 0
+    home, opened = run.home, 0
     for session, worker in family.sessions:
         if run.over or run.blocked is not None:
             break
@@ -118,26 +135,26 @@ def _open_missing(run: Run, family: Family, problems: list[Problem]) -> int:
         outcome, rest = open_session(run, session, worker, before=wanted.before)
         run.note(f"open {session.id}", outcome)
         where = outcome.conversation
-        if outcome.verdict is not Verdict.DONE or where is None:
+        if outcome.verdict is not ChannelVerdict.DONE or where is None:
             if run.blocked is None:  # else it is the channel's problem
                 problems.append(_not_opened(session.id, outcome))
             continue
         parent = family.workers.get(worker.parent_worker_id or "")
-        fresh = _record(runtime, run, session.id, where, parent)
-        title = title_of(runtime, session, worker, parent, MARKS[status_of(runtime, worker)])
+        fresh = _record(home, run, session.id, where, parent)
+        title = title_of(home, session, worker, parent, MARKS[status_of(home, worker)])
         if not binding.is_of_another(family.bindings.get(fresh.id), fresh):
             # before the binding: what is written from now on is read from here
             state = first_state(run, fresh, outcome, rest, title, begun)
-            mirrors.save_thread(runtime.layout, fresh, state)
+            mirrors.save_thread(home.layout, fresh, state)
         with suppress(ConflictError):  # a person gave it to another session: it is that one's
-            keep(runtime, fresh, worker, free=True)
+            keep(home, fresh, worker, free=True)
             opened += 1
         left = tuple(key for key in run.state.opening if key != session.id)
         run.keep(run.state._replace(opening=left))
     return opened
 
 
-def _not_opened(session: str, why: Outcome | Fault) -> SessionProblem:
+def _not_opened(session: str, why: ChannelOutcome | MirrorFault) -> SessionProblem:
     return SessionProblem(session=session, code=why.reason, detail=why.detail, fix=why.fix)
 
 
@@ -158,11 +175,11 @@ def _forget_refusals(run: Run, family: Family) -> None:
 
 
 def _record(
-    runtime: Runtime, run: Run, session: str, where: Conversation, parent: Worker | None
+    home: Home, run: Run, session: str, where: Conversation, parent: Worker | None
 ) -> Binding:
     """A binding that the mirror makes: it lasts as long as its session."""
     where = normalise(where)
-    at = runtime.clock().at
+    at = home.clock().at
     return Binding(
         binding_id(where),
         session,
@@ -171,7 +188,7 @@ def _record(
         placement=Placement.CHILD,
         bound_at=at,
         last_activity_at=at,
-        generation=runtime.entropy(8).hex(),
+        generation=home.entropy(8).hex(),
         open_since=at,
     )
 
@@ -183,7 +200,7 @@ def _bring_up_to_date(
     run: Run, family: Family, binding: Binding, so_far: _Shown, again: bool
 ) -> None:
     try:
-        thread = Thread(run, binding)
+        thread = ConversationThread(run, binding)
         if again:
             thread.again()
         story = Story(thread, family)
@@ -198,7 +215,7 @@ def _bring_up_to_date(
         so_far.problems.append(_failed(binding.target_session, error))
         return
     if thread.sent + thread.edited:
-        touch(run.runtime, binding.id)
+        touch(run.home, binding.id)
     _count(thread, so_far)
 
 
@@ -216,7 +233,7 @@ def _bring_board_up_to_date(run: Run, so_far: _Shown, again: bool) -> None:
         so_far.problems.append(_not_opened(CHANNEL + run.name, fault))
 
 
-def _count(thread: Thread, so_far: _Shown) -> None:
+def _count(thread: ConversationThread, so_far: _Shown) -> None:
     """Add what came of one conversation."""
     so_far.sent += thread.sent
     so_far.edited += thread.edited
@@ -233,3 +250,127 @@ def _count(thread: Thread, so_far: _Shown) -> None:
                 conversation=thread.binding.conversation.id,
             )
         )
+
+
+OPEN_BOARD = "open channel-{}"
+"""What is asked for, as `refused` names it."""
+SHOWN = "channel"
+"""The rule by which `why` names it."""
+
+
+def show_board(run: Run, *, again: bool) -> ConversationThread | None:
+    """Show what waits for the channel; None when nothing does, or no place could be had."""
+    waiting = waiting_for(run.home.layout, run.name)
+    thread = _find(run)
+    if thread is not None and _is_lost(thread) and (again or run.settings.recreate):
+        thread = None
+    anew = thread is None and bool(waiting)
+    if anew:
+        thread = _open(run)
+    if thread is None:
+        return None
+    if anew or again:
+        thread.again()
+    state = thread.state
+    fresh = [one.message for one in waiting if one.message.id not in state.told]
+    parts = {message.id: _parts(run, message) for message in fresh}
+    items = [item for found in parts.values() for item in found]
+    told = {**state.told, **{ident: len(found) for ident, found in parts.items()}}
+    thread.keep(state._replace(outbox=thread.put(items), told=told))
+    thread.drain()
+    _settle(run, thread)
+    return thread
+
+
+def _is_lost(thread: ConversationThread) -> bool:
+    return thread.state.fault is not None and thread.state.fault.verdict == ChannelVerdict.GONE
+
+
+def record_of(layout: Layout, channel: str, account: str, conversation: str) -> Binding:
+    """The place as a binding; that of the session to which a person gave it, if one did."""
+    where = normalise(Conversation(channel, account, conversation))
+    given = binding.of_conversation(bindings.load(layout), where)
+    if given is not None and given.ended_at is None:
+        return given
+    key = CHANNEL + channel
+    return Binding(
+        binding_id(where), key, TargetKind.SESSION, where, placement=Placement.CHILD,
+        generation=key,
+    )  # fmt: skip
+
+
+def waiting_for(layout: Layout, channel: str) -> list[MailEntry]:
+    """What was sent to a channel and is not shown yet, oldest first."""
+    found = inbox.read(layout.channel_inbox(channel)).mailbox.entries
+    return [entry for entry in found if entry.waiting]
+
+
+def _find(run: Run) -> ConversationThread | None:
+    if not run.state.board:
+        return None
+    binding = record_of(run.home.layout, run.name, run.account, run.state.board)
+    thread = ConversationThread(run, binding)
+    if binding.generation == CHANNEL + run.name and thread.state.fault is not None:
+        locked = thread.state.fault.verdict == ChannelVerdict.LOCKED
+        thread.binding = binding._replace(locked=locked)  # no record says so
+    return thread
+
+
+def _open(run: Run) -> ConversationThread | None:
+    what = OPEN_BOARD.format(run.name)
+    key = what.split()[-1]
+    if run.refused(what) is not None:
+        return None
+    texts = run.texts
+    first = run.channel.plan(Post(texts.fill("board", channel=run.name).rstrip()))[0]
+    nonce = nonce_of("open", run.name, run.account, key, run.state.board)
+    opening = Opening(key, texts.fill("board-title").strip(), first, nonce)
+    outcome = run.learn(run.channel.open(opening))
+    run.keep_memory()
+    run.note(what, outcome)
+    if outcome.verdict is not ChannelVerdict.DONE or outcome.conversation is None:
+        return None
+    run.keep(run.state._replace(board=outcome.conversation.id))
+    return _find(run)
+
+
+def _parts(run: Run, message: Message) -> list[PendingPart]:
+    text = run.texts.fill(
+        "board-message", name=show(message.from_name), text=show(body_of(message))
+    ).rstrip()
+    parts = run.channel.plan(Post(text, notify=message.lane is not Lane.QUIET))
+    return [
+        PendingPart(nonce_of(CHANNEL, run.name, run.account, message.id, str(number)), part)
+        for number, part in enumerate(parts)
+    ]
+
+
+def _settle(run: Run, thread: ConversationThread) -> None:
+    """What has been shown is delivered, and with that consumed: the channel has it."""
+    home, told = run.home, dict(thread.state.told)
+    left = {item.nonce for item in thread.state.outbox}
+    shown = [
+        ident
+        for ident, count in told.items()
+        if not any(
+            nonce_of(CHANNEL, run.name, run.account, ident, str(number)) in left
+            for number in range(count)
+        )
+    ]
+    if not shown:
+        return
+    clock, path = home.clock(), home.layout.channel_inbox(run.name)
+    fields: dict[str, Any] = {"at": clock.at, "boot_ms": clock.boot_ms, "transport": "mirror"}
+    with home.held((LockKind.INBOX, CHANNEL + run.name)):
+        opened = inbox.Inbox(path, home.layout.root)
+        try:
+            ids = [i for i in shown if i in opened.entries and not opened.entries[i].settled]
+            if ids:
+                head, ruled = opened.head, {**fields, "rule": SHOWN}
+                delivered = inbox.InboxStep(Op.DELIVERED, ids, ruled, head)
+                opened.change_all([delivered, inbox.InboxStep(Op.CONSUMED, ids, fields, head)])
+        finally:
+            opened.close()
+    for ident in shown:
+        del told[ident]
+    thread.keep(thread.state._replace(told=told))

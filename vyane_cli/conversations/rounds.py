@@ -13,53 +13,55 @@ from vyane_cli.conversations.channels import configured
 from vyane_cli.conversations.pull import PullReport, pull
 from vyane_cli.conversations.push import PushReport, push
 from vyane_cli.errors import LockTimeoutError, VyaneError
-from vyane_cli.upkeep.ended_needs import end_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
-def take_in(runtime: Runtime) -> int:
+def take_in(home: Home) -> int:
     """How many messages of people reached sessions, over all channels."""
-    return _over_channels(runtime, lambda name: _taken(runtime, name))
+    return _over_channels(home, lambda name: _taken(home, name))
 
 
-def show_all(runtime: Runtime) -> int:
-    """How many posts were shown, over all channels."""
-    return _over_channels(runtime, lambda name: _sent(runtime, name), _end_calls)
+def show_all(home: Home, reached: Callable[[str], None] | None = None) -> int:
+    """Show what happened in all channels; return how many posts that were.
+
+    `reached` is called with each channel that could be shown to.
+    """
+    return _over_channels(home, lambda name: _sent(home, name), reached)
 
 
-def _taken(runtime: Runtime, name: str) -> int:
-    return sum(one.taken for one in pull(runtime, channel=name) if isinstance(one, PullReport))
+def _taken(home: Home, name: str) -> int:
+    return sum(one.taken for one in pull(home, channel=name) if isinstance(one, PullReport))
 
 
-def _sent(runtime: Runtime, name: str) -> int:
-    return sum(one.sent for one in push(runtime, channel=name) if isinstance(one, PushReport))
+def _sent(home: Home, name: str) -> int:
+    return sum(one.sent for one in push(home, channel=name) if isinstance(one, PushReport))
 
 
 def _over_channels(
-    runtime: Runtime,
+    home: Home,
     work: Callable[[str], int],
-    afterwards: Callable[[Runtime, str], None] | None = None,
+    reached: Callable[[str], None] | None = None,
 ) -> int:
     count = 0
-    for name in configured(runtime):
+    for name in configured(home):
         try:
             count += work(name)
         except LockTimeoutError:
             continue  # another run is at it
         except VyaneError as error:
-            _call_person(runtime, name, error)
+            _call_person(home, name, error)
             continue
-        if afterwards is not None:
-            afterwards(runtime, name)
+        if reached is not None:
+            reached(name)
     return count
 
 
-def _call_person(runtime: Runtime, channel: str, error: VyaneError) -> None:
+def _call_person(home: Home, channel: str, error: VyaneError) -> None:
     """Once for each cause, while the entry is open."""
     call = call_of(
         NeedKind.CHANNEL,
@@ -69,14 +71,6 @@ def _call_person(runtime: Runtime, channel: str, error: VyaneError) -> None:
         hint=error.hint,
     )
     try:
-        call_person(runtime, call)
+        call_person(home, call)
     except VyaneError:
         return
-
-
-def _end_calls(runtime: Runtime, channel: str) -> None:
-    """A channel that was shown sessions could be opened: the entries about it end."""
-    try:
-        end_calls(runtime, works=channel)
-    except VyaneError:
-        return  # the next round does it

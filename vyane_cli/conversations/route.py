@@ -6,29 +6,28 @@ from dataclasses import dataclass, field
 
 from vyane_cli.channels.port import Conversation
 from vyane_cli.conversations import bindings
-from vyane_cli.conversations.binding import Binding
-from vyane_cli.conversations.binding_forms import render_binding
-from vyane_cli.conversations.bindings_2 import exact_key
-from vyane_cli.conversations.route_rules import Mode, Reason, check_event, route
+from vyane_cli.conversations.binding import Binding, render_binding
+from vyane_cli.conversations.bindings import exact_key
+from vyane_cli.conversations.route_rules import Reason, RouteMode, check_event, route
 from vyane_cli.kernel.values import InJson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteReport:
     """Where the result of a session goes, and why."""
 
-    mode: Mode
+    mode: RouteMode
     reason: Reason
     binding: Binding | None = field(metadata={InJson: InJson(form=render_binding)})
     """None where there is no place for it."""
 
 
 def find_destination(
-    runtime: Runtime,
+    home: Home,
     session: str,
     requester: Conversation | None,
     *,
@@ -37,7 +36,7 @@ def find_destination(
 ) -> RouteReport:
     """Return the binding that gets the result, or the fallback, with the reason by name."""
     check_event(event)
-    key = exact_key(runtime, session) if session else ""
-    found = bindings.load(runtime.layout).values()
-    chosen = route(found, key, requester, runtime.clock().at, fail_closed=fail_closed)
+    key = exact_key(home, session) if session else ""
+    found = bindings.load(home.layout).values()
+    chosen = route(found, key, requester, home.clock().at, fail_closed=fail_closed)
     return RouteReport(mode=chosen.mode, reason=chosen.reason, binding=chosen.binding)

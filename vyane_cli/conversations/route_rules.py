@@ -10,15 +10,14 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from vyane_cli.channels.port import Conversation
-from vyane_cli.channels.references import normalise
+from vyane_cli.channels.port import Conversation, normalise
 from vyane_cli.conversations.binding import Binding, of_session
 from vyane_cli.errors import InvalidInputError
 
 TASK_COMPLETION = "task_completion"
 
 
-class Mode(StrEnum):
+class RouteMode(StrEnum):
     """Whether the session's own place was found."""
 
     BOUND = "bound"
@@ -42,7 +41,7 @@ class Reason(StrEnum):
 class Destination(NamedTuple):
     """Where a result goes: a binding, or explicitly none."""
 
-    mode: Mode
+    mode: RouteMode
     reason: Reason
     binding: Binding | None = None
 
@@ -94,8 +93,8 @@ def route(
 
 
 def _bound(reason: Reason, binding: Binding) -> Destination:
-    return Destination(Mode.BOUND, reason, binding)
+    return Destination(RouteMode.BOUND, reason, binding)
 
 
 def _fallback(reason: Reason) -> Destination:
-    return Destination(Mode.FALLBACK, reason)
+    return Destination(RouteMode.FALLBACK, reason)

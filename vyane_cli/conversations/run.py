@@ -11,20 +11,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from vyane_cli.channels.port import Channel, Outcome, Sign, Verdict
+from vyane_cli.channels.port import Channel, ChannelOutcome, ChannelVerdict, Sign
 from vyane_cli.conversations import state as mirrors
 from vyane_cli.conversations.binding import Binding
 from vyane_cli.conversations.channels import configured, open_channel, settings_of
 from vyane_cli.conversations.narration import Verbosity
-from vyane_cli.conversations.state_rules import ChannelState, Fault, fault_of, holds
+from vyane_cli.conversations.state_rules import ChannelState, MirrorFault, fault_of, holds
 from vyane_cli.errors import NotFoundError, VyaneError, shortened
 from vyane_cli.kernel.text import Templates
 from vyane_cli.kernel.values import OMIT
-from vyane_cli.storage.locks import Deadline, Kind
+from vyane_cli.storage.locks import Deadline, LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +80,14 @@ Report = TypeVar("Report")
 
 
 def each_channel(
-    runtime: Runtime, only: str, work: Callable[[str], Report]
+    home: Home, only: str, work: Callable[[str], Report]
 ) -> tuple[Report | UnopenedChannel, ...]:
     """Return what `work` makes of every channel that is set up, or of one.
 
     NotFoundError for one that is not. Of several, one that cannot be opened holds up no other; its
     error is a problem of its report. Alone it is the error.
     """
-    names = configured(runtime)
+    names = configured(home)
     if only and only not in names:
         raise NotFoundError(
             "channel", only, hint=f"add [channels.{shortened(only)}] to config.toml"
@@ -110,12 +110,12 @@ def problem_of(error: VyaneError) -> ChannelProblem:
     return ChannelProblem(code=error.slug, detail=error.message, fix=error.hint)
 
 
-def problem_of_fault(fault: Fault) -> ChannelProblem:
+def problem_of_fault(fault: MirrorFault) -> ChannelProblem:
     """Return what a channel said as one of a report's problems."""
     return ChannelProblem(code=fault.reason, detail=fault.detail, fix=fault.fix)
 
 
-class Settings(NamedTuple):
+class MirrorSettings(NamedTuple):
     """The settings that every channel has."""
 
     sessions: str
@@ -132,35 +132,35 @@ class Run:
     channel: Channel
     texts: Templates
 
-    def __init__(self, runtime: Runtime, name: str, account: str = "default") -> None:
-        self.runtime, self.name, self.account = runtime, name, account
-        given = settings_of(runtime, name)
-        self.settings = Settings(
-            given["sessions"],
-            Verbosity(given["verbosity"]),
-            tuple(given["allow_users"]),
-            given["strangers"],
-            tuple(given["ping_users"]),
-            given["recreate"],
+    def __init__(self, home: Home, name: str, account: str = "default") -> None:
+        self.home, self.name, self.account = home, name, account
+        given = settings_of(home, name)
+        self.settings = MirrorSettings(
+            sessions=given["sessions"],
+            verbosity=Verbosity(given["verbosity"]),
+            allow_users=tuple(given["allow_users"]),
+            strangers=given["strangers"],
+            ping_users=tuple(given["ping_users"]),
+            recreate=given["recreate"],
         )
-        self.budget_s = float(runtime.config["mirror.budget_s"])
+        self.budget_s = float(home.config["mirror.budget_s"])
         self.held: AbstractContextManager[None] | None = None
         self.memory: dict[str, Any] = {}
 
     def __enter__(self) -> Run:
         """Take the lock, read the state, open the channel."""
-        runtime = self.runtime
-        wanted = (Kind.MIRROR, f"{self.name}/{self.account}")
-        held = runtime.held(wanted, deadline=Deadline(self.budget_s))
+        home = self.home
+        wanted = (LockKind.MIRROR, f"{self.name}/{self.account}")
+        held = home.held(wanted, deadline=Deadline(self.budget_s))
         held.__enter__()
         try:
-            self.state = mirrors.load_channel(runtime.layout, self.name, self.account)
+            self.state = mirrors.load_channel(home.layout, self.name, self.account)
             self.memory = copy.deepcopy(dict(self.state.memory))
-            self.channel = open_channel(runtime, self.name, self.account, self.memory)
-            self.texts = runtime.mirror_templates
-            self.end_ms = runtime.clock().now_ms + int(self.budget_s * 1000)
+            self.channel = open_channel(home, self.name, self.account, self.memory)
+            self.texts = home.mirror_templates
+            self.end_ms = home.clock().now_ms + int(self.budget_s * 1000)
             if not self.state.since:
-                self.keep(self.state._replace(since=runtime.clock().at))
+                self.keep(self.state._replace(since=home.clock().at))
         except BaseException:
             held.__exit__(None, None, None)
             raise
@@ -180,7 +180,7 @@ class Run:
     def keep(self, state: ChannelState, *, durable: bool = True) -> None:
         """Keep the state of the channel, if it is another one."""
         if state != self.state or not self.state.since:
-            layout = self.runtime.layout
+            layout = self.home.layout
             mirrors.save_channel(layout, self.name, self.account, state, durable=durable)
             self.state = state
 
@@ -194,19 +194,19 @@ class Run:
 
     # ------------------------------------------------------------------ what is not asked again
 
-    def refused(self, what: str) -> Fault | None:
+    def refused(self, what: str) -> MirrorFault | None:
         """Why this is not asked for now; None when it may be."""
         fault = self.state.refused.get(what)
         if fault is None or fault.fingerprint != self.channel.fingerprint:
             return None
-        over = fault.verdict == Verdict.LATER and fault.retry_ms <= self.runtime.clock().now_ms
+        over = fault.verdict == ChannelVerdict.LATER and fault.retry_ms <= self.home.clock().now_ms
         return None if over else fault
 
-    def note(self, what: str, outcome: Outcome) -> None:
+    def note(self, what: str, outcome: ChannelOutcome) -> None:
         """Keep the answer to this, if it was refused; else forget that it once was."""
         kept = {key: fault for key, fault in self.state.refused.items() if key != what}
         if holds(outcome):
-            fault = fault_of(outcome, self.runtime.clock().at)
+            fault = fault_of(outcome, self.home.clock().at)
             kept[what] = fault._replace(fingerprint=self.channel.fingerprint)
         self.keep(self.state._replace(refused=kept))
 
@@ -223,9 +223,9 @@ class Run:
         outcome = self.channel.acknowledge(binding.conversation, message, sign)
         self.keep_memory()
         self.note(what, outcome)
-        if outcome.verdict is Verdict.OFF:
+        if outcome.verdict is ChannelVerdict.OFF:
             self.learn(outcome)
-        return outcome.verdict in (Verdict.DONE, Verdict.ABSENT)
+        return outcome.verdict in (ChannelVerdict.DONE, ChannelVerdict.ABSENT)
 
     def note_only(self, living: Collection[str]) -> None:
         """Forget what was refused to those that are no more: of `open vs-…` the second word."""
@@ -233,19 +233,19 @@ class Run:
         self.keep(self.state._replace(refused=left))
 
     @property
-    def blocked(self) -> Fault | None:
+    def blocked(self) -> MirrorFault | None:
         """Why nothing is asked of the channel now; None when it may be."""
         fault = self.state.fault
         if fault is None:
             return None
-        if fault.verdict == Verdict.OFF:
+        if fault.verdict == ChannelVerdict.OFF:
             return fault if self.state.fingerprint == self.channel.fingerprint else None
-        return fault if fault.retry_ms > self.runtime.clock().now_ms else None
+        return fault if fault.retry_ms > self.home.clock().now_ms else None
 
     @property
     def over(self) -> bool:
         """Whether the time of this run is up."""
-        return self.runtime.clock().now_ms >= self.end_ms
+        return self.home.clock().now_ms >= self.end_ms
 
     def sum_up(self, problems: Sequence[Problem]) -> tuple[str, tuple[Problem, ...]]:
         """Return how the channel is, and what is wrong: of the whole channel first."""
@@ -254,12 +254,12 @@ class Run:
             return "ok", tuple(problems)
         return fault.verdict, (problem_of_fault(fault), *problems)
 
-    def learn(self, outcome: Outcome) -> Outcome:
+    def learn(self, outcome: ChannelOutcome) -> ChannelOutcome:
         """Note what an answer says of the whole channel; the answer."""
-        everywhere = outcome.verdict is Verdict.LATER and outcome.everywhere
-        if outcome.verdict is Verdict.OFF or everywhere:
-            fault = fault_of(outcome, self.runtime.clock().at)
+        everywhere = outcome.verdict is ChannelVerdict.LATER and outcome.everywhere
+        if outcome.verdict is ChannelVerdict.OFF or everywhere:
+            fault = fault_of(outcome, self.home.clock().at)
             self.keep(self.state._replace(fault=fault, fingerprint=self.channel.fingerprint))
-        elif outcome.verdict is Verdict.DONE and self.state.fault is not None:
+        elif outcome.verdict is ChannelVerdict.DONE and self.state.fault is not None:
             self.keep(self.state._replace(fault=None, fingerprint=""))
         return outcome

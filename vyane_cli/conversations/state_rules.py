@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from vyane_cli.channels.port import Incoming, Outcome, Part, parse_part, render_part
-from vyane_cli.conversations.mirroring import NEXT, Step
+from vyane_cli.channels.port import (
+    ChannelOutcome,
+    ChannelVerdict,
+    Incoming,
+    Part,
+    parse_part,
+    render_part,
+)
+from vyane_cli.kernel.values import StrEnum
 
 SEEN_MAX = 500
 """So many messages that were taken in are known by id; a channel shows none again that is older."""
 
 
-class Item(NamedTuple):
+class PendingPart(NamedTuple):
     """One part that is still to be shown."""
 
     nonce: str
@@ -30,7 +38,7 @@ class Slot(NamedTuple):
     text: str
 
 
-class Fault(NamedTuple):
+class MirrorFault(NamedTuple):
     """Why nothing is sent, as `doctor` says it."""
 
     verdict: str
@@ -56,7 +64,7 @@ class ThreadState(NamedTuple):
     """Of the timeline: what is up to it was put into the outbox, or passed over."""
     started: bool = False
     """Whether the cursor was ever set."""
-    outbox: tuple[Item, ...] = ()
+    outbox: tuple[PendingPart, ...] = ()
     last: str = ""
     """The newest post of our own that is known: a look begins behind it."""
     signed: str = ""
@@ -77,7 +85,7 @@ class ThreadState(NamedTuple):
     told: Mapping[str, int] = {}
     """Of a channel's own conversation: messages whose parts went into the outbox, and how many
     parts; forgotten when they are settled."""
-    fault: Fault | None = None
+    fault: MirrorFault | None = None
     inbound: str = ""
     """The adapter's cursor of what people wrote."""
     found: bool = False
@@ -97,10 +105,10 @@ class ChannelState(NamedTuple):
 
     since: float = 0.0
     """When it was first mirrored."""
-    fault: Fault | None = None
+    fault: MirrorFault | None = None
     fingerprint: str = ""
     """Of the settings under which `off` was said."""
-    refused: Mapping[str, Fault] = {}
+    refused: Mapping[str, MirrorFault] = {}
     """What was asked for, in two words (`open vs-…`), and refused: not asked for again."""
     opening: tuple[str, ...] = ()
     """Sessions whose conversation is being made, or was when a run was killed."""
@@ -115,22 +123,24 @@ class ChannelState(NamedTuple):
     """What the last reading complained of."""
 
 
-def fault_of(outcome: Outcome, at: float) -> Fault:
+def fault_of(outcome: ChannelOutcome, at: float) -> MirrorFault:
     """What an outcome leaves."""
-    return Fault(
-        str(outcome.verdict),
-        outcome.reason,
-        outcome.detail,
-        outcome.fix,
-        at,
-        outcome.retry_ms,
+    return MirrorFault(
+        verdict=str(outcome.verdict),
+        reason=outcome.reason,
+        detail=outcome.detail,
+        fix=outcome.fix,
+        at=at,
+        retry_ms=outcome.retry_ms,
     )
 
 
-def holds(outcome: Outcome) -> bool:
+def holds(outcome: ChannelOutcome) -> bool:
     """Whether what was asked for is not to be asked for again, for now or for good."""
     step = NEXT[outcome.verdict]
-    return step in (Step.HOLD, Step.LOCK) or (step is Step.WAIT and not outcome.everywhere)
+    return step in (MirrorStep.HOLD, MirrorStep.LOCK) or (
+        step is MirrorStep.WAIT and not outcome.everywhere
+    )
 
 
 def remember(seen: Mapping[str, str], key: str, digest: str) -> dict[str, str]:
@@ -164,7 +174,7 @@ def parse_thread(data: Mapping[str, Any]) -> ThreadState:
     """A conversation's state from its stored form. KeyError, TypeError or ValueError if none."""
     known = {key: data[key] for key in ThreadState._fields if key in data}
     known["outbox"] = tuple(
-        Item(str(i["nonce"]), parse_part(i), str(i.get("slot") or ""), bool(i.get("tried")))
+        PendingPart(str(i["nonce"]), parse_part(i), str(i.get("slot") or ""), bool(i.get("tried")))
         for i in known.get("outbox") or ()
     )
     known["slots"] = {
@@ -181,11 +191,11 @@ def parse_thread(data: Mapping[str, Any]) -> ThreadState:
     return ThreadState(**known)
 
 
-def parse_fault(data: object) -> Fault | None:
+def parse_fault(data: object) -> MirrorFault | None:
     """A fault from its stored form."""
     if not isinstance(data, Mapping):
         return None
-    return Fault(**{key: data[key] for key in Fault._fields if key in data})
+    return MirrorFault(**{key: data[key] for key in MirrorFault._fields if key in data})
 
 
 def render_channel(state: ChannelState) -> dict[str, Any]:
@@ -207,3 +217,36 @@ def parse_channel(data: Mapping[str, Any]) -> ChannelState:
     for key in ("memory", "fallbacks", "strangers"):
         known[key] = dict(known.get(key) or {})
     return ChannelState(**known)
+
+
+class MirrorStep(StrEnum):
+    """What the mirror does after a request."""
+
+    NEXT = "next"  # it is recorded as shown; the next part
+    LOOK = "look"  # look for it; sent again once when it is not there, else it stays `trying`
+    WAIT = "wait"  # it stays first in the outbox until the time that was given
+    RENEW = "renew"  # the post to change is gone: its state goes out as a new one
+    HOLD = "hold"  # it stays first, reported once; `mirror push --again` tries it again
+    LOCK = "lock"  # the same, and the binding says locked
+    LOSE = "lose"  # the binding has ended as gone; its outbox is kept
+    STOP = "stop"  # the channel is off until its fingerprint changes, or --again
+
+
+# fmt: off
+NEXT: Mapping[ChannelVerdict, MirrorStep] = {
+    ChannelVerdict.DONE:    MirrorStep.NEXT,
+    ChannelVerdict.UNKNOWN: MirrorStep.LOOK,
+    ChannelVerdict.LATER:   MirrorStep.WAIT,
+    ChannelVerdict.ABSENT:  MirrorStep.RENEW,
+    ChannelVerdict.REFUSED: MirrorStep.HOLD,
+    ChannelVerdict.LOCKED:  MirrorStep.LOCK,
+    ChannelVerdict.GONE:    MirrorStep.LOSE,
+    ChannelVerdict.OFF:     MirrorStep.STOP,
+}
+# fmt: on
+"""No row leads to another conversation: a bound target that fails is retried, never rerouted."""
+
+
+def nonce_of(*words: str) -> str:
+    """25 characters that are the same on every try, and differ for another text or place."""
+    return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:25]

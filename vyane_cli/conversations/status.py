@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from vyane_cli.conversations import bindings
 from vyane_cli.conversations import state as mirrors
 from vyane_cli.conversations.binding import Binding, BindingStatus, has_moved
-from vyane_cli.conversations.board import record_of, waiting_for
 from vyane_cli.conversations.channels import configured, open_channel
+from vyane_cli.conversations.push import record_of, waiting_for
 from vyane_cli.conversations.run import (
     ChannelProblem,
     ConversationProblem,
@@ -28,7 +28,7 @@ from vyane_cli.mail.routing import CHANNEL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +57,19 @@ class MirrorStatus:
     problems: tuple[Problem, ...]
 
 
-def describe_mirror(runtime: Runtime) -> tuple[MirrorStatus, ...]:
+def describe_mirror(home: Home) -> tuple[MirrorStatus, ...]:
     """Return each channel that is set up, with its conversations."""
-    return tuple(_channel(runtime, name) for name in configured(runtime))
+    return tuple(_channel(home, name) for name in configured(home))
 
 
-def _channel(runtime: Runtime, name: str) -> MirrorStatus:
-    state = mirrors.load_channel(runtime.layout, name, "default")
+def _channel(home: Home, name: str) -> MirrorStatus:
+    state = mirrors.load_channel(home.layout, name, "default")
     problems: list[Problem] = []
     if state.fault is not None:
         problems.append(problem_of_fault(state.fault))
     shown = state.fault.verdict if state.fault is not None else "ok"
     try:
-        open_channel(runtime, name, "default", {})
+        open_channel(home, name, "default", {})
     except VyaneError as error:
         shown = "error"
         problems.append(problem_of(error))
@@ -77,12 +77,12 @@ def _channel(runtime: Runtime, name: str) -> MirrorStatus:
         problems.append(ChannelProblem(code="noted", detail=state.problem, fix=""))
     threads = []
     left = dict(state.refused)
-    known = bindings.load(runtime.layout)
+    known = bindings.load(home.layout)
     for binding in known.values():
         if binding.conversation.account_key != (name, "default"):
             continue
         try:
-            thread = mirrors.load_thread(runtime.layout, binding)
+            thread = mirrors.load_thread(home.layout, binding)
         except VyaneError as error:
             problems.append(problem_of(error))
             continue
@@ -102,7 +102,7 @@ def _channel(runtime: Runtime, name: str) -> MirrorStatus:
         ):
             continue
         threads.append(_row(binding, thread))
-    threads += board_rows(runtime, name, state.board)
+    threads += board_rows(home, name, state.board)
     problems += [
         SessionProblem(session=key[5:], code=fault.reason, detail=fault.detail, fix=fault.fix)
         for key, fault in left.items()
@@ -135,12 +135,12 @@ def _row(binding: Binding, thread: ThreadState | None) -> ConversationRow:
     )
 
 
-def board_rows(runtime: Runtime, name: str, place: str) -> list[ConversationRow]:
+def board_rows(home: Home, name: str, place: str) -> list[ConversationRow]:
     """Return a row for what is sent to the channel itself, once something was."""
-    waiting = len(waiting_for(runtime.layout, name))
+    waiting = len(waiting_for(home.layout, name))
     if not (place or waiting):
         return []
-    binding = record_of(runtime.layout, name, "default", place)
-    thread = mirrors.load_thread(runtime.layout, binding) if place else None
+    binding = record_of(home.layout, name, "default", place)
+    thread = mirrors.load_thread(home.layout, binding) if place else None
     key = CHANNEL + name
     return [replace(_row(binding, thread), session=key, binding_id="", waiting=waiting)]

@@ -1,50 +1,46 @@
-"""Attempts: a start that another process will carry out, recorded before it is tried.
-
-The tick module's record: the attempt is in the inbox, and counted by its gates, before a process
-is started or a key typed. What a kill after it leaves is an attempt that nothing came of.
-"""
+"""Attempts: try to start a turn in a session, and record the try with its rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from vyane_cli.delivery.drafts import LANES
-from vyane_cli.delivery.gating import Decision, Readings, Verdict, ask_fence, recent_starts
+from vyane_cli.delivery.gating import Decision, DeliveryVerdict, Readings, ask_fence, recent_starts
+from vyane_cli.delivery.plan import LANES
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.mail import inbox
-from vyane_cli.mail.boxes import boxes_of
-from vyane_cli.mail.mailbox import Entry, Mailbox, Op, takeover_of
+from vyane_cli.mail.inbox import boxes_of
+from vyane_cli.mail.mailbox import Mailbox, MailEntry, Op, takeover_of
 from vyane_cli.mail.message import Lane
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from collections.abc import Callable
 
-    Choose = Callable[[list[Entry], Readings], tuple[Entry, Decision] | None]
+    from vyane_cli.home import Home
+
+    Choose = Callable[[list[MailEntry], Readings], tuple[MailEntry, Decision] | None]
 
 
 def record_start(
-    runtime: Runtime, worker: Worker, clock: Clock, way: str, choose: Choose
+    home: Home, worker: Worker, clock: Clock, way: str, choose: Choose
 ) -> Decision | None:
     """Record what `choose` decides for a worker's mail. Under its inbox locks; None: for nothing.
 
     It is offered by lane, without what waits behind a takeover. A start is counted, so that the
     gates see it; a refusal is recorded once.
     """
-    layout = runtime.layout
-    paths = boxes_of(runtime, worker.id, worker.logical_session_id)
+    layout = home.layout
+    paths = boxes_of(home, worker.id, worker.logical_session_id)
     boxes = [inbox.Inbox(path, layout.root) for path in paths]
     try:
         own = boxes[0]
-        readings = Readings(own.head, Liveness.IDLE, clock.boot_ms, runtime.config.limits)
+        readings = Readings(own.head, Liveness.IDLE, clock.boot_ms, home.config.limits)
         found = choose(_in_order([box.mailbox for box in boxes]), readings)
         if found is None or found[0].rule == found[1].rule:
             return None if found is None else found[1]
         entry, decision = found
         head = own.head
-        if decision.verdict is Verdict.START:
+        if decision.verdict is DeliveryVerdict.START:
             starts = (*recent_starts(head, clock.boot_ms), clock.boot_ms)
             head = head._replace(starts_ms=starts)
             if entry.message.lane is Lane.NORMAL:
@@ -68,7 +64,7 @@ def record_start(
             box.close()
 
 
-def _in_order(boxes: list[Mailbox]) -> list[Entry]:
+def _in_order(boxes: list[Mailbox]) -> list[MailEntry]:
     takeover = takeover_of(boxes)
     entries = [entry for box in boxes for entry in box.entries]
     free = [entry for entry in entries if ask_fence(entry.message, takeover) is None]

@@ -4,38 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vyane_cli.delivery.drafts import Draft
 from vyane_cli.delivery.gating import age_ms, is_late
-from vyane_cli.delivery.plan import Snapshot, origin_of
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.delivery.plan import MailboxDrafts, Snapshot, origin_of
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.mail.mailbox import NO_START, Carried, Entry, Op, Stage
-from vyane_cli.mail.message import Kind, Lane, Status
+from vyane_cli.mail.mailbox import NO_START, Carried, HandshakeStage, MailEntry, Op
+from vyane_cli.mail.message import Lane, MessageKind, MessageStatus
 from vyane_cli.timeline import turns
 from vyane_cli.timeline.events import EventKind
 from vyane_cli.timeline.turns import Transition
 
 
 def settle_evidence(
-    draft: Draft, snapshot: Snapshot, call: HookCall, state: Transition, proves: bool
-) -> list[Entry]:
+    draft: MailboxDrafts, snapshot: Snapshot, call: HookCall, state: Transition, proves: bool
+) -> list[MailEntry]:
     """What this call proves about mail that was handed over before it: the takeovers read."""
-    read: list[Entry] = []
+    read: list[MailEntry] = []
     clock = snapshot.clock
     opened = state.head.open
     running = opened.native if opened is not None and opened.session == call.session else ""
     was = snapshot.timeline.open
     turn = call.turn or (was.native if was is not None else "")
-    consumed: list[tuple[int, Entry]] = []
-    launched: list[tuple[int, Entry]] = []
-    expired: list[tuple[int, Entry]] = []
-    returned: dict[str, list[tuple[int, Entry]]] = {}
+    consumed: list[tuple[int, MailEntry]] = []
+    launched: list[tuple[int, MailEntry]] = []
+    expired: list[tuple[int, MailEntry]] = []
+    returned: dict[str, list[tuple[int, MailEntry]]] = {}
     for item in draft.all():
         number, entry = item
         if entry.settled:
             continue
         if (
-            call.event is Event.PROMPT
+            call.event is HostEvent.PROMPT
             and entry.message.id in call.named_ids
             and (entry.handed or entry.message.id in snapshot.dead)
         ):
@@ -49,11 +48,11 @@ def settle_evidence(
                 if unanswered:
                     _call_for_start(draft, snapshot, entry.message.id)
                 returned.setdefault(NO_START if unanswered else "not-taken", []).append(item)
-        elif entry.status is Status.DELIVERED:
+        elif entry.status is MessageStatus.DELIVERED:
             verdict = _proof(entry, call, turn, running, proves, snapshot)
             if verdict == "consumed":
                 consumed.append(item)
-                if entry.message.kind is Kind.TAKEOVER:
+                if entry.message.kind is MessageKind.TAKEOVER:
                     read.append(entry)
             elif verdict:
                 returned.setdefault(verdict, []).append(item)
@@ -75,7 +74,11 @@ def settle_evidence(
 
 
 def follow_takeovers(
-    draft: Draft, clock: Clock, call: HookCall, state: Transition, read: Iterable[Entry] = ()
+    draft: MailboxDrafts,
+    clock: Clock,
+    call: HookCall,
+    state: Transition,
+    read: Iterable[MailEntry] = (),
 ) -> Transition:
     """TakeoverConsumed at the end of the carrying turn; until then the head remembers it."""
     running = state.head.open
@@ -102,11 +105,13 @@ def follow_takeovers(
     return state
 
 
-def _taken(draft: Draft, number: int, entry: Entry, call: HookCall, clock: Clock) -> None:
+def _taken(
+    draft: MailboxDrafts, number: int, entry: MailEntry, call: HookCall, clock: Clock
+) -> None:
     """The prompt event names it: the host did take what the watch gave it."""
     head = draft.head
     if head.handshake is not None and head.handshake.id == entry.message.id:
-        head = head._replace(handshake=head.handshake._replace(stage=Stage.WAIT_DONE))
+        head = head._replace(handshake=head.handshake._replace(stage=HandshakeStage.WAIT_DONE))
     if entry.message.lane is Lane.NORMAL:
         head = head._replace(normal_ms=clock.boot_ms)
     draft.put(
@@ -122,59 +127,59 @@ def _taken(draft: Draft, number: int, entry: Entry, call: HookCall, clock: Clock
     )
 
 
-def _not_taken(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
+def _not_taken(entry: MailEntry, snapshot: Snapshot, call: HookCall) -> bool:
     if entry.session in snapshot.gone or entry.session != call.session:
         return True
     age = age_ms(entry.moved_ms, snapshot.clock.boot_ms)
     over = age is None or age >= snapshot.limits.handed_grace_ms
-    if call.event is Event.SESSION_START:
+    if call.event is HostEvent.SESSION_START:
         return call.source != "compact" and _other_process(entry, call, snapshot.clock)
-    if call.event is Event.PROMPT:
+    if call.event is HostEvent.PROMPT:
         return over and snapshot.timeline.open is None
-    return over and call.event in (Event.FILE_CHANGED, Event.IDLE) and _idle(snapshot)
+    return over and call.event in (HostEvent.FILE_CHANGED, HostEvent.IDLE) and _idle(snapshot)
 
 
-def _is_unanswered(entry: Entry, snapshot: Snapshot, call: HookCall) -> bool:
+def _is_unanswered(entry: MailEntry, snapshot: Snapshot, call: HookCall) -> bool:
     """Whether this session has let every start with it pass for too long."""
-    if call.event not in (Event.FILE_CHANGED, Event.IDLE) or entry.offered_ms is None:
+    if call.event not in (HostEvent.FILE_CHANGED, HostEvent.IDLE) or entry.offered_ms is None:
         return False  # the session is over, or a prompt takes it along
     there = entry.session == call.session and entry.session not in snapshot.gone
     return there and is_late(entry.offered_ms, snapshot.clock.boot_ms, snapshot.limits)
 
 
-def _call_for_start(draft: Draft, snapshot: Snapshot, message_id: str) -> None:
+def _call_for_start(draft: MailboxDrafts, snapshot: Snapshot, message_id: str) -> None:
     draft.need_user.append(
         f"{snapshot.name} did not start the turn that message {message_id} should have begun"
     )
 
 
 def _proof(
-    entry: Entry, call: HookCall, turn: str, running: str, proves: bool, snapshot: Snapshot
+    entry: MailEntry, call: HookCall, turn: str, running: str, proves: bool, snapshot: Snapshot
 ) -> str:
     """`consumed`, why it is pending again, or nothing yet."""
     if entry.session != call.session:
         return "session-ended" if entry.session else ""
-    by_tool = entry.message.lane is Lane.CONTROL and call.event is Event.TOOL
+    by_tool = entry.message.lane is Lane.CONTROL and call.event is HostEvent.TOOL
     if proves and not by_tool and entry.turn in ("", turn):
         return "consumed"
-    if call.event is Event.SESSION_END:
+    if call.event is HostEvent.SESSION_END:
         return "session-ended"
-    if call.event is Event.SESSION_START:
+    if call.event is HostEvent.SESSION_START:
         ended = call.source != "compact" and _other_process(entry, call, snapshot.clock)
         return "session-ended" if ended else ""
-    if call.event is Event.CALL:
+    if call.event is HostEvent.CALL:
         return "consumed"
     if not entry.turn or entry.turn == running:
         return "session-ended" if snapshot.carrier_gone else ""
     # the carrying turn is over and no event of it came: a text that began the turn by a watch
     # stays in the conversation after Esc (measured), anything else given at a prompt does not
-    goes_on = call.event in (Event.PROMPT, Event.TOOL, Event.BATCH, Event.STOP)
+    goes_on = call.event in (HostEvent.PROMPT, HostEvent.TOOL, HostEvent.BATCH, HostEvent.STOP)
     if entry.started and goes_on and entry.rule.startswith(("watch/", "rewake/")):
         return "consumed"
     return "turn-ended"
 
 
-def _other_process(entry: Entry, call: HookCall, clock: Clock) -> bool:
+def _other_process(entry: MailEntry, call: HookCall, clock: Clock) -> bool:
     """Whether it was given to an earlier process of this session; by age where none is known."""
     if entry.host is not None and call.process is not None:
         return entry.host != (call.process.pid, call.process.start)
@@ -182,7 +187,7 @@ def _other_process(entry: Entry, call: HookCall, clock: Clock) -> bool:
     return not call.rewake and (age is None or age > turns.REPEAT_MS)
 
 
-def _expired(entry: Entry, clock: Clock) -> bool:
+def _expired(entry: MailEntry, clock: Clock) -> bool:
     """Over on the wall clock and, in the same boot, over on the boot clock too."""
     ttl_ms = entry.message.ttl_seconds * 1000
     over = clock.now_ms - entry.message.ts * 1000 >= ttl_ms
@@ -191,19 +196,23 @@ def _expired(entry: Entry, clock: Clock) -> bool:
     return over
 
 
-def keep_handshake(draft: Draft, snapshot: Snapshot, call: HookCall, state: Transition) -> None:
+def keep_handshake(
+    draft: MailboxDrafts, snapshot: Snapshot, call: HookCall, state: Transition
+) -> None:
     """Close the handshake with any terminal of its turn; release one that never started."""
     handshake = draft.head.handshake
     if handshake is None:
         return
     finished = any(event.kind is EventKind.TURN_FINISHED for event in state.events)
     before = snapshot.boxes[0].head.handshake  # this call's prompt event may just have begun it
-    began = before is not None and before.stage is Stage.WAIT_DONE
-    done = handshake.stage is Stage.WAIT_DONE and ((finished and began) or state.head.open is None)
-    lost = handshake.session in snapshot.gone or (
-        handshake.session != call.session and call.event is Event.SESSION_START
+    began = before is not None and before.stage is HandshakeStage.WAIT_DONE
+    done = handshake.stage is HandshakeStage.WAIT_DONE and (
+        (finished and began) or state.head.open is None
     )
-    late = handshake.stage is Stage.WAIT_START and is_late(
+    lost = handshake.session in snapshot.gone or (
+        handshake.session != call.session and call.event is HostEvent.SESSION_START
+    )
+    late = handshake.stage is HandshakeStage.WAIT_START and is_late(
         handshake.boot_ms, snapshot.clock.boot_ms, snapshot.limits
     )
     if not (done or lost or late):

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from vyane_cli.delivery.gating import Verdict
 from vyane_cli.delivery.transaction import Desk
-from vyane_cli.errors import CorruptStateError, NotFoundError
-from vyane_cli.hosts.port import HookCall, Reply
+from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply
 from vyane_cli.kernel.values import OMIT, InJson
 from vyane_cli.mail.mailbox import Op
-from vyane_cli.projects.news import look_for_news
-from vyane_cli.projects.supervise import MOMENTS, project_of
 from vyane_cli.sessions import registry
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.sessions.worker import find_worker
 from vyane_cli.storage import locks
 from vyane_cli.timeline.events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.hosts.port import Host
 
 
@@ -90,12 +90,16 @@ class PlannedTick:
     notice: PlannedNotice | None
 
 
-def explain(runtime: Runtime, call: HookCall, host: Host) -> PlannedTick:
-    """What a tick would change and print."""
-    session = registry.load_session(runtime.layout, call.session) if call.session else None
+PlanNotice = Callable[["Home", str, HookCall], PlannedNotice | None]
+"""What the main worker of a worker's project would be told; None when none is due."""
+
+
+def explain(home: Home, call: HookCall, host: Host, plan_notice: PlanNotice) -> PlannedTick:
+    """Return what a tick would change and print; `projects/supervise` plans the notice."""
+    session = registry.load_session(home.layout, call.session) if call.session else None
     if session is None:
         raise NotFoundError("session", call.session or "(none in the payload)")
-    plan = Desk(runtime, session, call, host, locks.Deadline(1)).dry_run()
+    plan = Desk(home, session, call, host, locks.Deadline(1)).dry_run()
     return PlannedTick(
         event=call.name,
         session=session.id,
@@ -127,32 +131,27 @@ def explain(runtime: Runtime, call: HookCall, host: Host) -> PlannedTick:
         wake_self=plan.wake_self,
         sleeps=plan.sleeps,
         need_user=tuple(plan.need_user),
-        notice=_notice(runtime, session.worker, call),
+        notice=plan_notice(home, session.worker, call),
     )
 
 
-def _notice(runtime: Runtime, worker: str, call: HookCall) -> PlannedNotice | None:
-    """What the main worker of the worker's project would be told; None when none is to be."""
-    project = project_of(runtime, worker) if call.event in MOMENTS else None
-    if project is None:
-        return None
-    main = registry.Registry(runtime.layout).workers.get(project.main)
-    told = PlannedNotice(
-        project=project.name, to=main.id if main is not None else None, readings={}
-    )
-    try:
-        found = look_for_news(runtime, project, main, runtime.clock())
-    except CorruptStateError as error:
-        return replace(told, readings={"error": error.message})
-    item, decision = found.item, found.decision
-    if item is None or not found.is_due:
-        return None
-    return replace(
-        told,
-        kind=str(item.kind),
-        task=item.task.id if item.task is not None else None,
-        told=decision.verdict is Verdict.START,
-        rule=decision.rule,
-        readings=decision.readings,
-        again_ms=decision.again_ms,
-    )
+def call_for_worker(home: Home, who: str, *, looking: bool = False) -> HookCall:
+    """The call of a worker for its mail; its own when `who` is empty and it runs in a session."""
+    workers = registry.Registry(home.layout)
+    if not who:
+        speaker = whoami(home)
+        if speaker.kind is not FromKind.WORKER:
+            raise InvalidInputError("worker", who, "given", missing=True, hint="--worker NAME")
+        who = speaker.id
+    worker = find_worker(who, workers.listing())
+    session_id = registry.read_current(home.layout, worker.id) or worker.session_id or ""
+    session = registry.load_session(home.layout, session_id) if session_id else None
+    if session is None:
+        raise NotFoundError("session of worker", worker.name)
+    if session.host != "generic" and not looking:
+        raise RefusedError(
+            f"{worker.name} is a session of {session.host}: its own hooks read its mail",
+            slug="hooked",
+            hint="`vyane inbox` shows it, `tick --dry-run` what its next call would do",
+        )
+    return HookCall(session.host, HostEvent.CALL, "call", session.id, cwd=session.cwd)

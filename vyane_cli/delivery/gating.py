@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vyane_cli.kernel.config import Limits
+from vyane_cli.kernel.config import DeliveryLimits
 from vyane_cli.kernel.values import NamedTuple, StrEnum
 from vyane_cli.mail.mailbox import Head
-from vyane_cli.mail.message import Kind, Lane, Message, Position
+from vyane_cli.mail.message import Lane, Message, MessageKind, Position
 from vyane_cli.sessions.liveness_rules import Liveness
 
 
@@ -47,7 +47,7 @@ class Moment(StrEnum):
     CALL = "call"  # a host without hooks asks
 
 
-class Verdict(StrEnum):
+class DeliveryVerdict(StrEnum):
     """What happens to a message at a moment."""
 
     DELIVER = "deliver"  # inside a turn that runs anyway
@@ -56,26 +56,29 @@ class Verdict(StrEnum):
     HOLD = "hold"
 
 
+DELIVER, START = DeliveryVerdict.DELIVER, DeliveryVerdict.START
+RIDE, HOLD = DeliveryVerdict.RIDE, DeliveryVerdict.HOLD
+
 # fmt: off
-MATRIX: Mapping[Moment, Mapping[Lane, Verdict]] = {
-    Moment.SESSION_START:    {Lane.CONTROL: Verdict.HOLD, Lane.DIRECT: Verdict.HOLD,
-                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
-    Moment.UNATTENDED_START: {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
-                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
-    Moment.REWAKE:           {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
-                              Lane.NORMAL: Verdict.HOLD, Lane.QUIET: Verdict.HOLD},
-    Moment.PROMPT:           {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
-                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
-    Moment.TOOL:             {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.HOLD,
-                              Lane.NORMAL: Verdict.HOLD, Lane.QUIET: Verdict.HOLD},
-    Moment.BATCH:            {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
-                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
-    Moment.STOP:             {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
-                              Lane.NORMAL: Verdict.START, Lane.QUIET: Verdict.RIDE},
-    Moment.WATCH:            {Lane.CONTROL: Verdict.START, Lane.DIRECT: Verdict.START,
-                              Lane.NORMAL: Verdict.START, Lane.QUIET: Verdict.HOLD},
-    Moment.CALL:             {Lane.CONTROL: Verdict.DELIVER, Lane.DIRECT: Verdict.DELIVER,
-                              Lane.NORMAL: Verdict.DELIVER, Lane.QUIET: Verdict.DELIVER},
+MATRIX: Mapping[Moment, Mapping[Lane, DeliveryVerdict]] = {
+    Moment.SESSION_START:    {Lane.CONTROL: HOLD, Lane.DIRECT: HOLD,
+                              Lane.NORMAL: DELIVER, Lane.QUIET: DELIVER},
+    Moment.UNATTENDED_START: {Lane.CONTROL: DELIVER, Lane.DIRECT: DELIVER,
+                              Lane.NORMAL: DELIVER, Lane.QUIET: DELIVER},
+    Moment.REWAKE:           {Lane.CONTROL: START, Lane.DIRECT: START,
+                              Lane.NORMAL: HOLD, Lane.QUIET: HOLD},
+    Moment.PROMPT:           {Lane.CONTROL: DELIVER, Lane.DIRECT: DELIVER,
+                              Lane.NORMAL: DELIVER, Lane.QUIET: DELIVER},
+    Moment.TOOL:             {Lane.CONTROL: DELIVER, Lane.DIRECT: HOLD,
+                              Lane.NORMAL: HOLD, Lane.QUIET: HOLD},
+    Moment.BATCH:            {Lane.CONTROL: DELIVER, Lane.DIRECT: DELIVER,
+                              Lane.NORMAL: DELIVER, Lane.QUIET: DELIVER},
+    Moment.STOP:             {Lane.CONTROL: START, Lane.DIRECT: START,
+                              Lane.NORMAL: START, Lane.QUIET: RIDE},
+    Moment.WATCH:            {Lane.CONTROL: START, Lane.DIRECT: START,
+                              Lane.NORMAL: START, Lane.QUIET: HOLD},
+    Moment.CALL:             {Lane.CONTROL: DELIVER, Lane.DIRECT: DELIVER,
+                              Lane.NORMAL: DELIVER, Lane.QUIET: DELIVER},
 }
 # fmt: on
 
@@ -121,7 +124,7 @@ class Readings(NamedTuple):
     head: Head
     liveness: Liveness
     boot_ms: int
-    limits: Limits = Limits()
+    limits: DeliveryLimits = DeliveryLimits()
     notice: Telling | None = None
     """Beside the target, when vyane itself has something to tell it."""
 
@@ -129,7 +132,7 @@ class Readings(NamedTuple):
 class Decision(NamedTuple):
     """What happens to one message, and the row or gate that says so."""
 
-    verdict: Verdict
+    verdict: DeliveryVerdict
     rule: str
     again_ms: int | None = None
     """In how many milliseconds it is worth asking again; None: at the next event."""
@@ -141,28 +144,28 @@ def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -
     waking = moment in (Moment.WATCH, Moment.REWAKE)
     if lane is Lane.CONTROL and waking and readings.liveness is Liveness.BUSY:
         # the running turn's next tool call interrupts it: a wake would come as text beside it
-        return Decision(Verdict.HOLD, "control-of-a-busy-session")
+        return Decision(DeliveryVerdict.HOLD, "control-of-a-busy-session")
     verdict = MATRIX[moment][lane]
     rule = f"{moment}/{lane}"
     if moment in (Moment.TOOL, Moment.BATCH) and position is Position.BEFORE_NEXT_TURN:
-        return Decision(Verdict.HOLD, f"{moment}/before-next-turn")
-    if verdict is not Verdict.START:
+        return Decision(DeliveryVerdict.HOLD, f"{moment}/before-next-turn")
+    if verdict is not DeliveryVerdict.START:
         return Decision(verdict, rule)
     for gate in GATES[lane]:
         refusal = ask(gate, readings, at_stop=moment is Moment.STOP)
         if refusal is not None:
             return refusal
-    return Decision(Verdict.START, rule, None, _seen(readings))
+    return Decision(DeliveryVerdict.START, rule, None, _seen(readings))
 
 
-FENCED = (Kind.TASK_DISPATCH, Kind.CONTEXT_INJECT)
+FENCED = (MessageKind.TASK_DISPATCH, MessageKind.CONTEXT_INJECT)
 """Kinds that ask for work: what was asked before a takeover waits until it is over."""
 
 
 def ask_fence(message: Message, takeover: str) -> Decision | None:
     """The refusal of older work while a takeover (its id, else empty) is not over."""
     if message.kind in FENCED and message.id < takeover:  # ids sort by time
-        return Decision(Verdict.HOLD, "takeover-fence", None, {"takeover": takeover})
+        return Decision(DeliveryVerdict.HOLD, "takeover-fence", None, {"takeover": takeover})
     return None
 
 
@@ -172,7 +175,7 @@ def decide_notice(readings: Readings) -> Decision:
         refusal = ask(gate, readings)
         if refusal is not None:
             return refusal
-    return Decision(Verdict.START, "notice", None, _seen(readings))
+    return Decision(DeliveryVerdict.START, "notice", None, _seen(readings))
 
 
 def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | None:
@@ -181,7 +184,7 @@ def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | 
     notice = readings.notice
     match gate:
         case Gate.SINGLE_ITEM if notice is not None and notice.waiting:
-            return Decision(Verdict.HOLD, gate, None, {"unread_notice": notice.waiting})
+            return Decision(DeliveryVerdict.HOLD, gate, None, {"unread_notice": notice.waiting})
         case Gate.SINGLE_ITEM if head.handshake is not None:
             seen: dict[str, object] = {
                 "open_start": head.handshake.id,
@@ -189,28 +192,30 @@ def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | 
             }
             waited = age_ms(head.handshake.boot_ms, now)
             left = max(limits.start_wait_ms - (waited or 0), 0)
-            return Decision(Verdict.HOLD, gate, left, {**seen, "for_s": _seconds(waited)})
+            return Decision(DeliveryVerdict.HOLD, gate, left, {**seen, "for_s": _seconds(waited)})
         case Gate.TARGET_BUSY if not at_stop and readings.liveness is not Liveness.IDLE:
-            return Decision(Verdict.HOLD, gate, None, {"liveness": str(readings.liveness)})
+            return Decision(DeliveryVerdict.HOLD, gate, None, {"liveness": str(readings.liveness)})
         case Gate.SAME_ITEM if notice is not None and notice.digest == notice.told_digest:
-            return Decision(Verdict.HOLD, gate, None, {"digest": notice.digest})
+            return Decision(DeliveryVerdict.HOLD, gate, None, {"digest": notice.digest})
         case Gate.TRUE_STALL if notice is not None and notice.stall_ms is not None:
             if notice.stall_ms < notice.stall_after_ms:
                 seen = {"stalled_for_s": _seconds(notice.stall_ms)}
-                return Decision(Verdict.HOLD, gate, notice.stall_after_ms - notice.stall_ms, seen)
+                return Decision(
+                    DeliveryVerdict.HOLD, gate, notice.stall_after_ms - notice.stall_ms, seen
+                )
         case Gate.TOO_SOON:
             starts = (head.normal_ms, notice.told_ms if notice is not None else None)
             ages = [age_ms(ms, now) for ms in starts if ms is not None]
             age = min((age for age in ages if age is not None), default=None)
             if age is not None and age < limits.too_soon_ms:
                 seen = {"last_start_s_ago": _seconds(age), "minimum_s": limits.too_soon_ms // 1000}
-                return Decision(Verdict.HOLD, gate, limits.too_soon_ms - age, seen)
+                return Decision(DeliveryVerdict.HOLD, gate, limits.too_soon_ms - age, seen)
         case Gate.RATE_GUARD:
             recent = recent_starts(head, now)
             if len(recent) >= limits.starts_per_hour:
                 seen = {"starts_last_hour": len(recent), "limit": limits.starts_per_hour}
                 age = age_ms(min(recent, default=now), now) or 0
-                return Decision(Verdict.HOLD, gate, HOUR_MS - age, seen)
+                return Decision(DeliveryVerdict.HOLD, gate, HOUR_MS - age, seen)
         case _:
             pass
     return None
@@ -221,7 +226,7 @@ def age_ms(then_ms: int, now_ms: int) -> int | None:
     return now_ms - then_ms if now_ms >= then_ms else None
 
 
-def is_late(then_ms: int, now_ms: int, limits: Limits) -> bool:
+def is_late(then_ms: int, now_ms: int, limits: DeliveryLimits) -> bool:
     """Whether a turn that was to begin then has had its time: a person is to be called."""
     waited = age_ms(then_ms, now_ms)
     return waited is None or waited >= limits.start_wait_ms

@@ -1,33 +1,29 @@
-"""Keystrokes: begin a turn in an idle session that nothing else wakes, by a line in its pane.
-
-The line only says that there is mail: the prompt hook that it causes hands it over. Typed is to an
-empty input box of the proven pane of a session that its host's own record calls idle, and to
-nothing else; text and Enter at a dialog would answer it.
-"""
+"""Keystrokes: reach an idle session in tmux by one typed line, after proof of its pane."""
 
 from __future__ import annotations
 
 import os
 
 from vyane_cli.delivery.attempts import record_start
-from vyane_cli.delivery.gating import Decision, Readings, Verdict
+from vyane_cli.delivery.gating import Decision, DeliveryVerdict, Readings
 from vyane_cli.delivery.resume_rules import decide_start
 from vyane_cli.errors import RefusedError
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.mail.boxes import waiting
-from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.inbox import waiting
+from vyane_cli.mail.mailbox import MailEntry
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.tmux import is_same, read_screen, type_line
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.hosts.port import Host
     from vyane_cli.sessions.session import HostSession
+
 
 WAY = "tmux"
 WATCH_FAILED_S = 10.0
@@ -35,18 +31,18 @@ WATCH_FAILED_S = 10.0
 IN_USE = "tmux/input-in-use"
 
 
-def type_for_mail(runtime: Runtime, worker_id: str, clock: Clock) -> bool:
+def type_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
     """Type the line, if the session is idle, unwatched, in tmux, and its box is empty."""
-    layout = runtime.layout
+    layout = home.layout
     worker = registry.Registry(layout).workers.get(worker_id)
     session = registry.current_session(layout, worker_id) if worker is not None else None
-    host = runtime.host(session.host) if session is not None else None
+    host = home.host(session.host) if session is not None else None
     if worker is None or session is None or host is None or not session.terminal:
         return False
-    if not session.attended or not _is_idle(runtime, worker, session, host):
+    if not session.attended or not _is_idle(home, worker, session, host):
         return False
     watched = os.path.exists(layout.wake(session.id))
-    oldest = waiting(runtime, worker.id, worker.logical_session_id).oldest_ts
+    oldest = waiting(home, worker.id, worker.logical_session_id).oldest_ts
     if oldest is None or (watched and clock.at - oldest < WATCH_FAILED_S):
         return False  # it has its ring: no look at its screen
     try:
@@ -55,21 +51,21 @@ def type_for_mail(runtime: Runtime, worker_id: str, clock: Clock) -> bool:
         return False
     if typed is None:
         return False
-    line = runtime.templates.fill("typed-mail")
+    line = home.templates.fill("typed-mail")
 
-    def choose(entries: list[Entry], readings: Readings) -> tuple[Entry, Decision] | None:
+    def choose(entries: list[MailEntry], readings: Readings) -> tuple[MailEntry, Decision] | None:
         left = [entry for entry in entries if not _was_tried(entry)]
         if watched:  # a lost watch is noticed by the mail that stays
             left = [entry for entry in left if clock.at - entry.message.ts >= WATCH_FAILED_S]
         found = decide_start(left, readings, WAY)
         if found is None or not typed or is_same(typed, line):
             return found
-        return found[0], Decision(Verdict.HOLD, IN_USE)
+        return found[0], Decision(DeliveryVerdict.HOLD, IN_USE)
 
-    locks = [(Kind.INBOX, worker.id), (Kind.INBOX, worker.logical_session_id or worker.id)]
-    with runtime.held(*locks):
-        decision = record_start(runtime, worker, clock, WAY, choose)
-    if decision is None or decision.verdict is not Verdict.START:
+    locks = [(LockKind.INBOX, worker.id), (LockKind.INBOX, worker.logical_session_id or worker.id)]
+    with home.held(*locks):
+        decision = record_start(home, worker, clock, WAY, choose)
+    if decision is None or decision.verdict is not DeliveryVerdict.START:
         return False
     try:
         return type_line(session, line, host.input_text)
@@ -77,13 +73,13 @@ def type_for_mail(runtime: Runtime, worker_id: str, clock: Clock) -> bool:
         return False
 
 
-def _was_tried(entry: Entry) -> bool:
+def _was_tried(entry: MailEntry) -> bool:
     """A message is typed for once: what came of it is seen, or it waits for another way."""
     return entry.rule.startswith("tmux/") and entry.rule != IN_USE
 
 
-def _is_idle(runtime: Runtime, worker: Worker, session: HostSession, host: Host) -> bool:
-    if look(runtime, worker).liveness is not Liveness.IDLE or session.process is None:
+def _is_idle(home: Home, worker: Worker, session: HostSession, host: Host) -> bool:
+    if look(home, worker).liveness is not Liveness.IDLE or session.process is None:
         return False
     folder, pid = session.config_dir, session.process.pid
     return host.says_idle(folder, pid, session.id, 0.0) and not host.shows_another(folder, pid)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from vyane_cli.delivery.gating import Decision, Moment
-from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply, ToolCall
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.kernel.config import Limits
+from vyane_cli.kernel.config import DeliveryLimits
 from vyane_cli.kernel.process import Process
 from vyane_cli.kernel.text import Templates
 from vyane_cli.kernel.values import NamedTuple
-from vyane_cli.mail.mailbox import Entry, Head, Mailbox, Op
+from vyane_cli.mail.mailbox import Head, InboxChange, Mailbox, MailEntry, Op, advance
+from vyane_cli.mail.message import Lane
 from vyane_cli.sessions.session import Markers
 from vyane_cli.timeline.turns import TimelineHead, Transition
 
@@ -39,7 +40,7 @@ class Snapshot(NamedTuple):
     timeline: TimelineHead
     clock: Clock
     templates: Templates
-    limits: Limits = Limits()
+    limits: DeliveryLimits = DeliveryLimits()
     dead: frozenset[str] = frozenset()
     """Ids of messages whose claim is void: its process is gone, or it is the tick we rerun."""
     gone: frozenset[str] = frozenset()
@@ -69,23 +70,13 @@ class Snapshot(NamedTuple):
     excerpt_chars: int = 280
 
 
-class Change(NamedTuple):
-    """One record for one inbox, with the head after it (its `open` is the store's to fill)."""
-
-    box: int
-    op: Op
-    ids: tuple[str, ...]
-    fields: Mapping[str, Any]
-    head: Head
-
-
 class Showing(NamedTuple):
     """What a reply hands over, to be settled when it is out."""
 
-    entries: tuple[tuple[int, Entry], ...]
+    entries: tuple[tuple[int, MailEntry], ...]
     transport: str
     session: str
-    start: Entry | None = None
+    start: MailEntry | None = None
     rule: str = ""
     turn: str = ""
     handed: bool = False
@@ -103,15 +94,15 @@ class TickPlan(NamedTuple):
     transition: Transition
     markers: Markers | None = None
     """None: leave them alone."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[InboxChange, ...] = ()
     showing: Showing | None = None
     wake_self: bool = False
     """Rewrite the wake file last: startable mail is left."""
     sleeps: bool = False
     """Become the session's sleeper: mail waits for a time, or for the session to turn idle."""
-    held: tuple[tuple[Entry, Decision], ...] = ()
+    held: tuple[tuple[MailEntry, Decision], ...] = ()
     need_user: tuple[str, ...] = ()
-    expired: tuple[Entry, ...] = ()
+    expired: tuple[MailEntry, ...] = ()
 
 
 UNTURNED = (Moment.SESSION_START, Moment.UNATTENDED_START, Moment.REWAKE, Moment.WATCH)
@@ -120,14 +111,14 @@ UNTURNED = (Moment.SESSION_START, Moment.UNATTENDED_START, Moment.REWAKE, Moment
 CANCELLING = (Moment.TOOL, Moment.BATCH, Moment.CALL)
 """Moments at which a cancel is taken; a host without hooks is told in words."""
 
-MOMENTS: Mapping[Event, Moment] = {
-    Event.PROMPT: Moment.PROMPT,
-    Event.TOOL: Moment.TOOL,
-    Event.BATCH: Moment.BATCH,
-    Event.STOP: Moment.STOP,
-    Event.FILE_CHANGED: Moment.WATCH,
-    Event.IDLE: Moment.WATCH,
-    Event.CALL: Moment.CALL,
+MOMENTS: Mapping[HostEvent, Moment] = {
+    HostEvent.PROMPT: Moment.PROMPT,
+    HostEvent.TOOL: Moment.TOOL,
+    HostEvent.BATCH: Moment.BATCH,
+    HostEvent.STOP: Moment.STOP,
+    HostEvent.FILE_CHANGED: Moment.WATCH,
+    HostEvent.IDLE: Moment.WATCH,
+    HostEvent.CALL: Moment.CALL,
 }
 
 
@@ -135,7 +126,7 @@ def moment_of(call: HookCall) -> Moment | None:
     """When mail may be handed over in this call; None: not at all."""
     if call.subagent:
         return None
-    if call.event is Event.SESSION_START:
+    if call.event is HostEvent.SESSION_START:
         if call.rewake:
             return Moment.REWAKE if call.attended else None
         return Moment.SESSION_START if call.attended else Moment.UNATTENDED_START
@@ -149,3 +140,61 @@ def origin_of(call: HookCall) -> dict[str, Any]:
     """Where an event comes from, in the host's own terms."""
     origin = {"provider": call.host, "hook": call.name, "native_session": call.session}
     return {**origin, "native_turn": call.turn} if call.turn else origin
+
+
+LANES = tuple(Lane)
+"""The order in which messages are handed over."""
+
+
+class MailboxDrafts:
+    """The boxes while a plan is made: each change is applied at once and kept for the store."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.clock = snapshot.clock
+        self.head = snapshot.boxes[0].head if snapshot.boxes else Head()
+        self.boxes = [{entry.message.id: entry for entry in box.entries} for box in snapshot.boxes]
+        self.changes: list[InboxChange] = []
+        self.need_user: list[str] = []
+        self.expired: list[MailEntry] = []
+
+    def all(self) -> list[tuple[int, MailEntry]]:
+        """Every entry with its box, in file order."""
+        return [(number, entry) for number, box in enumerate(self.boxes) for entry in box.values()]
+
+    def mailboxes(self) -> list[Mailbox]:
+        """The boxes as they stand now."""
+        heads = [self.head, *(Head() for _ in self.boxes[1:])]
+        return [
+            Mailbox(head, tuple(box.values())) for head, box in zip(heads, self.boxes, strict=True)
+        ]
+
+    def put(
+        self,
+        op: Op,
+        entries: Iterable[tuple[int, MailEntry]],
+        head: Head | None = None,
+        **fields: Any,
+    ) -> None:
+        """One change for these entries, a record for each box that it touches."""
+        if head is not None:
+            self.head = head
+        touched: dict[int, list[str]] = {}
+        for number, entry in entries:
+            touched.setdefault(number, []).append(entry.message.id)
+        if head is not None:
+            touched.setdefault(0, [])  # the head is in the worker's own inbox alone
+        record = {"at": self.clock.at, "boot_ms": self.clock.boot_ms, **fields}
+        for number, ids in touched.items():
+            box = self.boxes[number]
+            for message_id in ids:
+                box[message_id] = advance(box[message_id], op, record)
+            box_head = self.head if number == 0 else Head()
+            self.changes.append(
+                InboxChange(box=number, op=op, ids=tuple(ids), fields=record, head=box_head)
+            )
+
+
+def in_order(draft: MailboxDrafts) -> list[tuple[int, MailEntry]]:
+    """What may be claimed: control, direct, normal, quiet, and within a lane by position."""
+    waiting = [(number, entry) for number, entry in draft.all() if entry.waiting]
+    return sorted(waiting, key=lambda item: LANES.index(item[1].message.lane))

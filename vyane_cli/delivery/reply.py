@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from vyane_cli.delivery.generic import prove
-from vyane_cli.errors import InvalidInputError, RefusedError
+from vyane_cli.delivery.transaction import Desk
+from vyane_cli.errors import InvalidInputError, RefusedError, VyaneError
+from vyane_cli.hosts.port import HookCall, HostEvent
+from vyane_cli.mail.enqueue import Sent
 from vyane_cli.mail.lookup import find_message
-from vyane_cli.mail.once import Sent
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.outcomes import tell
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.identity import whoami
+from vyane_cli.sessions.session import HostSession
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import find_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
-def reply(runtime: Runtime, message_id: str, draft: Draft) -> Sent:
+def reply(home: Home, message_id: str, draft: MessageDraft) -> Sent:
     """Answer a message: to its sender, in its chain."""
-    message = find_message(runtime, message_id).message
-    speaker = whoami(runtime)
+    message = find_message(home, message_id).message
+    speaker = whoami(home)
     if message.from_kind is not FromKind.WORKER:
         human = message.from_kind is FromKind.HUMAN
         reads = "reads your answer in your own session" if human else "has no inbox"
@@ -30,18 +33,18 @@ def reply(runtime: Runtime, message_id: str, draft: Draft) -> Sent:
         said = "of another: you wrote it, and the answer would come to you"
         hint = "`vyane send NAME TEXT --reply-to ID` adds to it"
         raise InvalidInputError("message", message_id, said, hint=hint)
-    sent = send(runtime, draft._replace(to=message.from_id, reply_to=message.id))
+    sent = send(home, draft._replace(to=message.from_id, reply_to=message.id))
     session = speaker.session
     if session is not None and session.host == "generic":
-        prove(runtime, session)
+        prove(home, session)
     return sent
 
 
-def relay(runtime: Runtime, draft: Draft) -> Sent:
+def relay(home: Home, draft: MessageDraft) -> Sent:
     """Pass a text on to a child. From a worker to one that is not its child: refused."""
-    speaker = whoami(runtime)
+    speaker = whoami(home)
     if speaker.kind is FromKind.WORKER:
-        workers = registry.Registry(runtime.layout)
+        workers = registry.Registry(home.layout)
         child = find_worker(draft.to, workers.listing())
         if child.parent_worker_id != speaker.id:
             raise RefusedError(
@@ -50,4 +53,19 @@ def relay(runtime: Runtime, draft: Draft) -> Sent:
                 hint="`vyane send` writes to any worker",
             )
         draft = draft._replace(to=child.id)
-    return send(runtime, draft, speaker)
+    return send(home, draft, speaker)
+
+
+def prove(home: Home, session: HostSession) -> None:
+    """An answer proves that the worker has read what it got: consumed, as by its next call."""
+    host = home.host(session.host)
+    if host is None:
+        return
+    call = HookCall(session.host, HostEvent.CALL, "reply", session.id, cwd=session.cwd)
+    try:
+        deadline = home.deadline()
+        desk = Desk(home, session, call, host, deadline, rerun=True)
+        desk.claim()
+        tell(home, desk.untold, deadline)
+    except VyaneError:
+        return  # the answer is stored; its next call proves it

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from vyane_cli.children import launches
-from vyane_cli.children.starting import start_launcher
+from vyane_cli.children.launch import start_launcher
 from vyane_cli.delivery.attempts import record_start
 from vyane_cli.delivery.gating import Decision, Readings
 from vyane_cli.delivery.resume_rules import RESUMES_MAX, Allow, Closed, ask_resume, decide_start
@@ -22,16 +22,16 @@ from vyane_cli.kernel.runtimes import (
     find_runtime,
     takes_prompt,
 )
-from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.mailbox import MailEntry
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.session import HostSession
 from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus, check_transition
 from vyane_cli.storage import files, processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.kernel.clock import Clock
 
 WAY = "resume"
@@ -39,77 +39,80 @@ STARTING_S = 60.0
 """For so long a launch may be without its launcher."""
 
 
-def allowed(runtime: Runtime) -> Allow:
+def allowed(home: Home) -> Allow:
     """What the settings allow."""
-    return Allow(runtime.config["delivery.resume"])
+    return Allow(home.config["delivery.resume"])
 
 
-def may_resume(runtime: Runtime, worker: Worker) -> bool:
+def may_resume(home: Home, worker: Worker) -> bool:
     """Whether a closed session would be opened again for mail, or is at this moment."""
-    allow = allowed(runtime)
+    allow = allowed(home)
     if allow is Allow.NEVER:
         return False
-    return ask_resume(close_look(runtime, worker), allow) in ("", "resume/starting")
+    return ask_resume(close_look(home, worker), allow) in ("", "resume/starting")
 
 
-def resume_waiting(runtime: Runtime, clock: Clock) -> tuple[str, ...]:
+def resume_waiting(home: Home, clock: Clock) -> tuple[str, ...]:
     """Resume each closed session that mail waits for and that allows it; ids of its workers.
 
     For a round and for `gc`. One that cannot be resumed holds up no other.
     """
-    if allowed(runtime) is Allow.NEVER:
+    if allowed(home) is Allow.NEVER:
         return ()
     found = []
-    for worker in files.listdir(runtime.layout("due")):
+    for worker in files.listdir(home.layout("due")):
         try:
-            if resume_for_mail(runtime, worker, clock):
+            if resume_for_mail(home, worker, clock):
                 found.append(worker)
         except VyaneError:
             continue
     return tuple(found)
 
 
-def resume_for_mail(runtime: Runtime, worker_id: str, clock: Clock) -> bool:
+def resume_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
     """Resume one worker's session if it is closed, mail waits and nothing refuses."""
-    allow, layout = allowed(runtime), runtime.layout
+    allow, layout = allowed(home), home.layout
     worker = registry.Registry(layout).workers.get(worker_id) if allow is not Allow.NEVER else None
-    if worker is None or ask_resume(close_look(runtime, worker), allow):
+    if worker is None or ask_resume(close_look(home, worker), allow):
         return False
     logical = worker.logical_session_id
-    with runtime.held((Kind.INBOX, worker.id), (Kind.INBOX, logical or worker.id)):
-        if ask_resume(close_look(runtime, worker), allow):
+    with home.held((LockKind.INBOX, worker.id), (LockKind.INBOX, logical or worker.id)):
+        if ask_resume(close_look(home, worker), allow):
             return False  # another one was quicker
         launch = launches.load(layout, worker.id)
         tried_s = launch.at if launch is not None and launch.resumed else 0.0
 
-        def choose(entries: list[Entry], readings: Readings) -> tuple[Entry, Decision] | None:
+        def choose(
+            entries: list[MailEntry], readings: Readings
+        ) -> tuple[MailEntry, Decision] | None:
             return decide_start(entries, readings, WAY, tried_s)
 
-        if record_start(runtime, worker, clock, WAY, choose) is None:
+        if record_start(home, worker, clock, WAY, choose) is None:
             return False
-        _prepare(runtime, worker, "resume-mail", clock)
-    _start(runtime, worker)
+        _prepare(home, worker, "resume-mail", clock)
+    _start(home, worker)
     return True
 
 
-def resume_lost(runtime: Runtime, worker: Worker) -> bool:
+def resume_lost(home: Home, worker_id: str) -> bool:
     """Resume a child that was broken off, if it may be: INTERRUPTED until it runs again."""
-    layout, allow = runtime.layout, allowed(runtime)
-    launch = launches.load(layout, worker.id)
-    if launch is None or launch.resumed >= RESUMES_MAX:
+    layout, allow = home.layout, allowed(home)
+    worker = registry.Registry(layout).workers.get(worker_id)
+    launch = launches.load(layout, worker_id)
+    if worker is None or launch is None or launch.resumed >= RESUMES_MAX:
         return False
-    if ask_resume(close_look(runtime, worker), allow):
+    if ask_resume(close_look(home, worker), allow):
         return False
-    with runtime.held((Kind.REGISTRY, "")):
+    with home.held((LockKind.REGISTRY, "")):
         book = registry.Registry(layout)
         known = book.workers.get(worker.id)
-        if known is None or known.final or ask_resume(close_look(runtime, known), allow):
+        if known is None or known.final or ask_resume(close_look(home, known), allow):
             return False
         if known.status is not WorkerStatus.INTERRUPTED:
             book.put(known._replace(status=_interrupted(known.status)))
             book.save()
-        _prepare(runtime, worker, "resume-lost", runtime.clock())
-    _start(runtime, worker)
+        _prepare(home, worker, "resume-lost", home.clock())
+    _start(home, worker)
     return True
 
 
@@ -120,9 +123,9 @@ def _interrupted(status: WorkerStatus) -> WorkerStatus:
     return check_transition(status, WorkerStatus.INTERRUPTED)
 
 
-def close_look(runtime: Runtime, worker: Worker) -> Closed:
+def close_look(home: Home, worker: Worker) -> Closed:
     """What is known of a worker's session, for the rule."""
-    layout = runtime.layout
+    layout = home.layout
     session = registry.current_session(layout, worker.id)
     launch = launches.load(layout, worker.id)
     gone = session is not None and all(
@@ -130,37 +133,37 @@ def close_look(runtime: Runtime, worker: Worker) -> Closed:
     )
     starting = False
     if launch is not None and launch.launcher is None:
-        starting = launches.age_s(launch, runtime.clock()) < STARTING_S
+        starting = launches.age_s(launch, home.clock()) < STARTING_S
     elif launch is not None:
         known = [one for one in (launch.launcher, launch.process) if one is not None]
         gone = gone and all(processes.is_present(one) is False for one in known)
-    found = _runtime_of(runtime, worker)
+    found = _runtime_of(home, worker)
     return Closed(
-        gone,
-        session.ended if session is not None else "",
-        bool(worker.dispatch_id),
-        worker.final or bool(worker.cancel_propagated_from),
-        found is not None and bool(found.resume) and found.hooks,
-        starting,
+        gone=gone,
+        ended=session.ended if session is not None else "",
+        child=bool(worker.dispatch_id),
+        over=worker.final or bool(worker.cancel_propagated_from),
+        command=found is not None and bool(found.resume) and found.hooks,
+        starting=starting,
     )
 
 
-def _runtime_of(runtime: Runtime, worker: Worker) -> ChildRuntime | None:
+def _runtime_of(home: Home, worker: Worker) -> ChildRuntime | None:
     try:
-        return find_runtime(worker.worker_type, runtime.config.runtimes)
+        return find_runtime(worker.worker_type, home.config.runtimes)
     except InvalidInputError:
         return None
 
 
-def _prepare(runtime: Runtime, worker: Worker, text: str, clock: Clock) -> None:
+def _prepare(home: Home, worker: Worker, text: str, clock: Clock) -> None:
     """The prompt and the launch, on disk before anything is started."""
-    layout = runtime.layout
-    found = _runtime_of(runtime, worker)
+    layout = home.layout
+    found = _runtime_of(home, worker)
     session = registry.current_session(layout, worker.id)
     before = launches.load(layout, worker.id)
     assert found is not None
     assert session is not None
-    prompt = runtime.templates.fill(text, name=worker.name)
+    prompt = home.templates.fill(text, name=worker.name)
     launches.save_prompt(layout, worker.id, prompt, resumed=True)
     cwd = session.cwd or worker.cwd
     values = {
@@ -171,14 +174,14 @@ def _prepare(runtime: Runtime, worker: Worker, text: str, clock: Clock) -> None:
         "worker": worker.id,
     }
     launch = launches.Launch(
-        worker.id,
-        worker.dispatch_id or "",
-        fill(found.resume, values),
-        cwd if os.path.isdir(cwd) else "/",
-        session.id,
-        found.hooks,
-        not takes_prompt(found.resume),
-        clock.at,
+        worker=worker.id,
+        dispatch=worker.dispatch_id or "",
+        command=fill(found.resume, values),
+        cwd=cwd if os.path.isdir(cwd) else "/",
+        session=session.id,
+        hooks=found.hooks,
+        stdin=not takes_prompt(found.resume),
+        at=clock.at,
         resumed=(before.resumed if before is not None else 0) + 1,
         boot=clock.boot,
         awake_ms=clock.awake_ms,
@@ -186,16 +189,16 @@ def _prepare(runtime: Runtime, worker: Worker, text: str, clock: Clock) -> None:
     launches.save(layout, launch)
 
 
-def _start(runtime: Runtime, worker: Worker) -> None:
-    found = _runtime_of(runtime, worker)
-    session = registry.current_session(runtime.layout, worker.id)
+def _start(home: Home, worker: Worker) -> None:
+    found = _runtime_of(home, worker)
+    session = registry.current_session(home.layout, worker.id)
     if found is None or session is None:
         return
-    environment = child_environment(runtime.environ, found, runtime.layout.root, worker.id)
-    start_launcher(runtime, worker.id, {**environment, **_variables(runtime, session)})
+    environment = child_environment(home.environ, found, home.layout.root, worker.id)
+    start_launcher(home, worker.id, {**environment, **_variables(home, session)})
 
 
-def _variables(runtime: Runtime, session: HostSession) -> dict[str, str]:
+def _variables(home: Home, session: HostSession) -> dict[str, str]:
     """What a new process of its host needs to find the session."""
-    host = runtime.host(session.host)
-    return host.variables(session.config_dir, runtime.environ) if host is not None else {}
+    host = home.host(session.host)
+    return host.variables(session.config_dir, home.environ) if host is not None else {}

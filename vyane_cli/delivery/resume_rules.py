@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vyane_cli.delivery.gating import Decision, Moment, Readings, Verdict, decide
+from vyane_cli.delivery.gating import Decision, DeliveryVerdict, Moment, Readings, decide
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.mail.mailbox import Entry
-from vyane_cli.mail.message import Kind
+from vyane_cli.mail.mailbox import MailEntry
+from vyane_cli.mail.message import MessageKind
 
 RESUMES_MAX = 2
 """So often a child that was broken off is resumed before it has failed."""
@@ -56,8 +56,8 @@ def ask_resume(closed: Closed, allow: Allow) -> str:
 
 
 def decide_start(
-    entries: Iterable[Entry], readings: Readings, way: str = "resume", tried_s: float = 0.0
-) -> tuple[Entry, Decision] | None:
+    entries: Iterable[MailEntry], readings: Readings, way: str = "resume", tried_s: float = 0.0
+) -> tuple[MailEntry, Decision] | None:
     """The first message that may start a turn this way, with the row that says so.
 
     Its gates are those of any start. A message that the last try was made for is not tried again:
@@ -67,9 +67,9 @@ def decide_start(
         message = entry.message
         if not entry.waiting or not message.startable or message.ts <= tried_s:
             continue
-        if message.kind is Kind.CANCEL:
+        if message.kind is MessageKind.CANCEL:
             continue  # where nothing runs, nothing is begun in order to stop it
         decision = decide(Moment.WATCH, message.lane, message.position, readings)
-        if decision.verdict is Verdict.START:
+        if decision.verdict is DeliveryVerdict.START:
             return entry, decision._replace(rule=f"{way}/{message.lane}")
     return None

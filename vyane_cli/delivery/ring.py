@@ -1,6 +1,7 @@
-"""Nudge: reach a session that has mail. Nothing waits for a retry that nobody makes.
+"""Ring: reach a session that has mail. Every failed try is repeated by a later tick or round.
 
-For a session that its host watches (`watch`) this publishes only: the target's own tick claims.
+For a session that its host watches (`watch`) this only rewrites the wake file: the session's own
+tick claims the mail.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from vyane_cli.storage import files, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
+
 
 MOST_OVERDUE = 3
 MOST_BY_ROUND = 1_000
@@ -22,60 +24,59 @@ PATIENCE_S = 0.05
 """Another session's lock is not worth more of a hook's budget."""
 
 
-def publish(runtime: Runtime, session: str, clock: Clock) -> bool:
-    """Ring for mail that may start a turn: rewrite the wake file that the host watches.
-
-    Under the inbox lock, after the append. True when the file was rewritten.
-    """
-    return bool(session) and markers.wake(runtime.layout, session, clock.at)
-
-
-def nudge(runtime: Runtime, worker: str, clock: Clock) -> bool:
+def nudge(home: Home, worker: str, clock: Clock) -> bool:
     """Ring again for a worker whose startable mail is overdue."""
     deadline = locks.Deadline(PATIENCE_S)
     try:
-        with runtime.held((locks.Kind.INBOX, worker), deadline=deadline):
-            session = registry.read_current(runtime.layout, worker)
-            files.touch(runtime.layout.due(worker), str(clock.now_ms + AGAIN_MS))
-            rung = publish(runtime, session, clock)
+        with home.held((locks.LockKind.INBOX, worker), deadline=deadline):
+            session = registry.read_current(home.layout, worker)
+            files.touch(home.layout.due(worker), str(clock.now_ms + AGAIN_MS))
+            rung = markers.wake(home.layout, session, clock.at)
     except LockTimeoutError:
         return False  # its inbox is being worked on at this moment
-    return reach(runtime, worker, clock) or rung
+    return reach(home, worker, clock) or rung
 
 
-def reach(runtime: Runtime, worker: str, clock: Clock) -> bool:
+def reach(home: Home, worker: str, clock: Clock) -> bool:
     """The ways that are left where no watch rings: type into its pane, open it again.
 
     Keys take their time: they are not for a hook, which has none.
     """
-    if runtime.config["delivery.tmux"] != "never" and runtime.limit is None:
+    if home.config["delivery.tmux"] != "never" and home.limit is None:
         from vyane_cli.delivery.keystrokes import type_for_mail
 
-        if type_for_mail(runtime, worker, clock):
+        if type_for_mail(home, worker, clock):
             return True
-    if runtime.config["delivery.resume"] == "never":
+    if home.config["delivery.resume"] == "never":
         return False
     from vyane_cli.delivery.resume import resume_for_mail
 
-    return resume_for_mail(runtime, worker, clock)
+    return resume_for_mail(home, worker, clock)
 
 
-def nudge_overdue(runtime: Runtime, own: str, clock: Clock) -> None:
+def resume_lost(home: Home, worker: str) -> bool:
+    """Open the session of a child that was broken off again; True when it is started."""
+    from vyane_cli.delivery import resume
+
+    return resume.resume_lost(home, worker)
+
+
+def nudge_overdue(home: Home, own: str, clock: Clock) -> None:
     """Ring for at most three workers whose mail has been lying; never an error of the caller's."""
     try:
-        grace = runtime.config.limits.overdue_ms
-        found = markers.overdue(runtime.layout, clock.now_ms, grace, MOST_OVERDUE + 1)
+        grace = home.config.limits.overdue_ms
+        found = markers.overdue(home.layout, clock.now_ms, grace, MOST_OVERDUE + 1)
         for worker in [one for one in found if one != own][:MOST_OVERDUE]:
-            nudge(runtime, worker, clock)
+            nudge(home, worker, clock)
     except VyaneError:
         return
 
 
-def nudge_all(runtime: Runtime) -> int:
+def nudge_all(home: Home) -> int:
     """Ring for every worker whose mail is overdue: a round does it, after its matrix."""
-    clock = runtime.clock()
+    clock = home.clock()
     try:
-        found = markers.overdue(runtime.layout, clock.now_ms, 0, MOST_BY_ROUND)
-        return sum(nudge(runtime, worker, clock) for worker in found)
+        found = markers.overdue(home.layout, clock.now_ms, 0, MOST_BY_ROUND)
+        return sum(nudge(home, worker, clock) for worker in found)
     except VyaneError:
         return 0

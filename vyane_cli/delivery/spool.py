@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 
-from vyane_cli.hosts.port import Event, HookCall, ToolCall, Trigger
+from vyane_cli.hosts.port import HookCall, HostEvent, ToolCall, Trigger
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.process import parse_process
 from vyane_cli.kernel.values import NamedTuple
-from vyane_cli.storage import codec, files
+from vyane_cli.storage import document, files
 from vyane_cli.storage.layout import Layout
 
 
@@ -32,7 +32,7 @@ def keep(layout: Layout, session: str, call: HookCall, clock: Clock) -> None:
     process = call.process._asdict() if call.process else None
     data = {**call._asdict(), "process": process, "tools": [list(tool) for tool in call.tools]}
     data.pop("result")  # its digest stays; the text is not ours to keep
-    files.replace(os.path.join(folder, name), codec.encode_line(data))
+    files.replace(os.path.join(folder, name), document.encode_line(data))
 
 
 def waiting(layout: Layout, session: str) -> list[Spooled]:
@@ -43,9 +43,9 @@ def waiting(layout: Layout, session: str) -> list[Spooled]:
         path = os.path.join(folder, name + ".json")
         try:
             with open(path, "rb") as file:
-                data = codec.decode_line(file.read().rstrip(b"\n"))
+                data = document.decode_line(file.read().rstrip(b"\n"))
             known = {key: data[key] for key in HookCall._fields if key in data}
-            known["event"] = Event(known["event"])
+            known["event"] = HostEvent(known["event"])
             known["trigger"] = Trigger(known["trigger"])
             known["process"] = parse_process(known.get("process"))
             known["tools"] = tuple(ToolCall(*tool) for tool in known.get("tools") or ())

@@ -14,15 +14,16 @@ from typing import NamedTuple
 from vyane_cli.delivery.ring import nudge
 from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError
 from vyane_cli.mail import inbox
-from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.enqueue import Sent
+from vyane_cli.mail.inbox import boxes_of
 from vyane_cli.mail.lookup import find_message
-from vyane_cli.mail.mailbox import Entry
-from vyane_cli.mail.message import Kind, Status
-from vyane_cli.mail.once import Sent
-from vyane_cli.mail.send import Draft, send
+from vyane_cli.mail.mailbox import MailEntry
+from vyane_cli.mail.message import MessageKind, MessageStatus
+from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.sessions import registry
+from vyane_cli.sessions.authority import claim_kind, require_person
 from vyane_cli.sessions.facts import diagnose
-from vyane_cli.sessions.identity import claim_kind, require_person, whoami
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.tmux import read_screen, refused, type_escape
@@ -31,7 +32,7 @@ from vyane_cli.storage.watch import Changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.sessions.session import HostSession
     from vyane_cli.sessions.speaker import Speaker
 
@@ -80,7 +81,7 @@ class Taken(NamedTuple):
 
 
 def take_over(
-    runtime: Runtime,
+    home: Home,
     who: str,
     instruction: str,
     *,
@@ -103,31 +104,39 @@ def take_over(
         raise InvalidInputError(
             "instruction", instruction, "given: what shall it do?", missing=True
         )
-    speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
-    require_person(runtime, speaker, "take over a session")
-    worker = find_worker(who, registry.Registry(runtime.layout).listing())
+    speaker = claim_kind(home, from_kind, speaker or whoami(home))
+    require_person(home, speaker, "take over a session")
+    worker = find_worker(who, registry.Registry(home.layout).listing())
     if worker.final:
         raise ConflictError(f"{worker.name} has ended ({worker.status})")
-    seen = look(runtime, worker)
+    seen = look(home, worker)
     busy = seen.liveness is Liveness.BUSY
     types = interrupt == "tmux" and busy
-    typed = _save_input(runtime, seen.session) if types else ""
+    typed = _save_input(home, seen.session) if types else ""
     payload = {"instruction": instruction, "interrupt_first": interrupt != "none"}
     sent = send(
-        runtime, Draft(worker.id, kind=Kind.TAKEOVER, payload=payload, idempotency_key=key), speaker
+        home,
+        MessageDraft(worker.id, kind=MessageKind.TAKEOVER, payload=payload, idempotency_key=key),
+        speaker,
     )
     until = time.monotonic() + timeout_s
     how = "none" if interrupt == "none" else "requested_by_hook" if busy else "not_needed"
-    if types and not _delivered(_find(runtime, worker, sent.message.id)):
+    if types and not _delivered(_find(home, worker, sent.message.id)):
         how = _type_escape(seen.session)
         if how == "escape_sent" and seen.session is not None and seen.turn is not None:
-            _await_idle(runtime, seen.session, seen.turn.at)
-        nudge(runtime, worker.id, runtime.clock())
+            _await_idle(home, seen.session, seen.turn.at)
+        nudge(home, worker.id, home.clock())
     arrives = seen.liveness in (Liveness.BUSY, Liveness.IDLE)
-    done = arrives and _await(runtime, worker, sent.message.id, until)
+    done = arrives and _await(home, worker, sent.message.id, until)
     if how == "requested_by_hook" and not done and timeout_s:
         how = "timed_out"
-    return Taken(sent, worker, "delivered" if done else "pending", how, typed)
+    return Taken(
+        sent=sent,
+        worker=worker,
+        status="delivered" if done else "pending",
+        interrupt=how,
+        typed=typed,
+    )
 
 
 def _type_escape(session: HostSession | None) -> str:
@@ -139,25 +148,25 @@ def _type_escape(session: HostSession | None) -> str:
     return "escape_sent"
 
 
-def _save_input(runtime: Runtime, session: HostSession | None) -> str:
+def _save_input(home: Home, session: HostSession | None) -> str:
     """Keep what the person has half typed: the Escape that follows may clear it.
 
     RefusedError without proof of the pane; any error before the order is stored.
     """
     screen = read_screen(session)
-    host = runtime.host(session.host) if session is not None else None
+    host = home.host(session.host) if session is not None else None
     if session is None or session.process is None or host is None:
         return ""
     if host.shows_another(session.config_dir, session.process.pid):
         raise refused("its terminal shows another session")
     typed = host.input_text(screen) or ""
     if typed:
-        diagnose(runtime, session, "input_saved", typed[:TYPED_MAX])
+        diagnose(home, session, "input_saved", typed[:TYPED_MAX])
     return typed[:TYPED_MAX]
 
 
 def resolve(
-    runtime: Runtime,
+    home: Home,
     who: str,
     message_id: str,
     decision: str,
@@ -168,23 +177,23 @@ def resolve(
     """Feed the person's decision back: work that waited behind the takeover goes on."""
     if not decision.strip():
         raise InvalidInputError("decision", decision, "a text: what was decided?")
-    speaker = claim_kind(runtime, from_kind, speaker or whoami(runtime))
-    require_person(runtime, speaker, "decide a takeover")
-    worker = find_worker(who, registry.Registry(runtime.layout).listing())
-    order = find_message(runtime, message_id).message
+    speaker = claim_kind(home, from_kind, speaker or whoami(home))
+    require_person(home, speaker, "decide a takeover")
+    worker = find_worker(who, registry.Registry(home.layout).listing())
+    order = find_message(home, message_id).message
     mine = order.to_id in (worker.id, worker.logical_session_id)
-    if order.kind is not Kind.TAKEOVER or not mine:
+    if order.kind is not MessageKind.TAKEOVER or not mine:
         raise RefusedError(
             f"{order.id} is no takeover of {worker.name}", hint="`vyane inbox` lists its messages"
         )
     payload = {"text": decision, "takeover": order.id}
-    return send(runtime, Draft(worker.id, payload=payload, reply_to=order.id), speaker)
+    return send(home, MessageDraft(worker.id, payload=payload, reply_to=order.id), speaker)
 
 
-def _await(runtime: Runtime, worker: Worker, message_id: str, until: float) -> bool:
+def _await(home: Home, worker: Worker, message_id: str, until: float) -> bool:
     """Wait for the receipt, told of changes by the kernel; whether the host has the message."""
-    with Changes(runtime.layout.inbox(worker.id)) as changes:
-        while not _delivered(_find(runtime, worker, message_id)):
+    with Changes(home.layout.inbox(worker.id)) as changes:
+        while not _delivered(_find(home, worker, message_id)):
             left_s = until - time.monotonic()
             if left_s <= 0:
                 return False
@@ -192,22 +201,22 @@ def _await(runtime: Runtime, worker: Worker, message_id: str, until: float) -> b
     return True
 
 
-def _find(runtime: Runtime, worker: Worker, message_id: str) -> Entry | None:
-    for path in boxes_of(runtime, worker.id, worker.logical_session_id):
+def _find(home: Home, worker: Worker, message_id: str) -> MailEntry | None:
+    for path in boxes_of(home, worker.id, worker.logical_session_id):
         entry = inbox.read(path).mailbox.find(message_id)
         if entry is not None:
             return entry
     return None
 
 
-def _delivered(entry: Entry | None) -> bool:
+def _delivered(entry: MailEntry | None) -> bool:
     """One that is no more among the unsettled was read in the meantime."""
-    return entry is None or entry.status in (Status.DELIVERED, Status.CONSUMED)
+    return entry is None or entry.status in (MessageStatus.DELIVERED, MessageStatus.CONSUMED)
 
 
-def _await_idle(runtime: Runtime, session: HostSession, since_s: float) -> None:
+def _await_idle(home: Home, session: HostSession, since_s: float) -> None:
     """Until the host's own record says that Escape has ended the turn."""
-    host, end = runtime.host(session.host), time.monotonic() + ESCAPED_S
+    host, end = home.host(session.host), time.monotonic() + ESCAPED_S
     while host is not None and session.process is not None and time.monotonic() < end:
         if host.says_idle(session.config_dir, session.process.pid, session.id, since_s):
             return

@@ -7,27 +7,30 @@ marked; after the output and before `delivered`: the same. Nothing is ever only 
 
 from __future__ import annotations
 
+import gc
 import os
+import time
 
 from vyane_cli.delivery import spool
 from vyane_cli.delivery.plan import TickPlan
 from vyane_cli.delivery.ring import nudge_overdue
 from vyane_cli.delivery.transaction import Desk
-from vyane_cli.errors import CorruptStateError, VyaneError
-from vyane_cli.hosts.port import Event, HookCall, Reply
+from vyane_cli.errors import CorruptStateError, LockTimeoutError, VyaneError
+from vyane_cli.home import WATCH_BUDGET_S
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply
 from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.register import end_session, ensure_session
 from vyane_cli.sessions.session import HostSession
-from vyane_cli.storage import files
-from vyane_cli.storage.locks import Kind
-from vyane_cli.timeline import turns
+from vyane_cli.storage import files, locks, processes
+from vyane_cli.storage.locks import LockKind
+from vyane_cli.timeline import log, turns
 from vyane_cli.timeline.events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.hosts.port import Host
     from vyane_cli.storage.locks import Deadline
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def tick(
-    runtime: Runtime,
+    home: Home,
     call: HookCall,
     host: Host,
     show: Show,
@@ -48,18 +51,18 @@ def tick(
 
     Returns the plan (for the sleeper), None when the call is no business of ours.
     """
-    if call.event in (Event.OTHER, Event.SUBAGENT) or not call.session:
+    if call.event in (HostEvent.OTHER, HostEvent.SUBAGENT) or not call.session:
         return None
     desk = None
     try:
-        session = ensure_session(runtime, call, host.WORKER_TYPE, deadline)
-        if session is None or not _owns(runtime, session, call):
+        session = ensure_session(home, call, host.WORKER_TYPE, deadline)
+        if session is None or not _owns(home, session, call):
             return None
-        _keep_answer(runtime, session, call)
-        desk = Desk(runtime, session, call, host, deadline, guard=guard, rerun=rerun)
+        _keep_answer(home, session, call)
+        desk = Desk(home, session, call, host, deadline, guard=guard, rerun=rerun)
         plan = desk.claim()
     except VyaneError as error:
-        _watch_anyway(runtime, call, show)
+        _watch_anyway(home, call, show)
         if desk is not None and isinstance(error, CorruptStateError):
             desk.note_damage(error)
         raise
@@ -74,12 +77,12 @@ def tick(
     return _afterwards(desk, plan)
 
 
-def _watch_anyway(runtime: Runtime, call: HookCall, show: Show) -> None:
+def _watch_anyway(home: Home, call: HookCall, show: Show) -> None:
     """A start that failed is not asked again for what to watch: say it, or nothing wakes it."""
-    if call.event is not Event.SESSION_START or call.rewake or not call.attended:
+    if call.event is not HostEvent.SESSION_START or call.rewake or not call.attended:
         return
     try:
-        show(Reply(call.name, watch=(markers.watched(runtime.layout, call.session),)))
+        show(Reply(call.name, watch=(markers.watched(home.layout, call.session),)))
     except (OSError, VyaneError):
         return  # the failure itself is what is told
 
@@ -89,94 +92,152 @@ def _is_spawned(session: HostSession, call: HookCall) -> bool:
     return call.worker == session.worker and not call.subagent
 
 
-def _keep_answer(runtime: Runtime, session: HostSession, call: HookCall) -> None:
+def _keep_answer(home: Home, session: HostSession, call: HookCall) -> None:
     """What a spawned session answered last. It needs no lock, so that it is kept without one."""
-    if _is_spawned(session, call) and call.event in (Event.STOP, Event.STOP_FAILURE):
+    if _is_spawned(session, call) and call.event in (HostEvent.STOP, HostEvent.STOP_FAILURE):
         from vyane_cli.children.result import keep_candidate
 
-        keep_candidate(runtime, session, call.result, call.error)
+        keep_candidate(home, session, call.result, call.error)
 
 
-def _owns(runtime: Runtime, session: HostSession, call: HookCall) -> bool:
+def _owns(home: Home, session: HostSession, call: HookCall) -> bool:
     """Whether this process is the session's, and the session its worker's present one."""
     if session.ended or session.replaced_by:
         return False
     if session.process is not None and call.process is not None and session.process != call.process:
         return False
-    if call.event is Event.FILE_CHANGED and call.file:
-        wake = runtime.layout.wake(session.id)
+    if call.event is HostEvent.FILE_CHANGED and call.file:
+        wake = home.layout.wake(session.id)
         if call.file != wake and os.path.realpath(call.file) != os.path.realpath(wake):
             return False  # a file that somebody else watches
-    return registry.read_current(runtime.layout, session.worker) == session.id
+    return registry.read_current(home.layout, session.worker) == session.id
 
 
 def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
     """What may be late: the session's end, notices, bounces, and other sessions' overdue mail."""
-    runtime, session, call, deadline = desk.runtime, desk.session, desk.call, desk.deadline
-    layout, clock = runtime.layout, runtime.clock()
-    _beat(runtime, session)
+    home, session, call, deadline = desk.home, desk.session, desk.call, desk.deadline
+    layout, clock = home.layout, home.clock()
+    _beat(home, session)
     if plan.wake_self:
-        with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
+        with home.held((LockKind.INBOX, session.worker), deadline=deadline):
             markers.wake(layout, session.id, clock.at)
-    if call.event is Event.SESSION_END:
-        end_session(runtime, session, call.source, deadline)
+    if call.event is HostEvent.SESSION_END:
+        end_session(home, session, call.source, deadline)
         broken = any(event.kind is EventKind.TURN_FINISHED for event in plan.transition.events)
         if _is_spawned(session, call) and not (call.attended or broken):  # else the launcher sees
             from vyane_cli.children.result import settle_at_end
 
-            settle_at_end(runtime, session)
+            settle_at_end(home, session)
     if desk.untold or os.path.isdir(layout("queue", "untold")):
         from vyane_cli.mail.outcomes import tell, tell_left
 
-        tell(runtime, desk.untold, deadline)
-        tell_left(runtime, deadline)
-    if os.path.isdir(layout.projects):
-        plan = _supervise(runtime, session, call, plan, deadline)
-    if call.event is not Event.SESSION_END:
-        nudge_overdue(runtime, session.worker, clock)
+        tell(home, desk.untold, deadline)
+        tell_left(home, deadline)
+    if call.event is not HostEvent.SESSION_END:
+        nudge_overdue(home, session.worker, clock)
     return plan
 
 
-def _supervise(
-    runtime: Runtime,
-    session: HostSession,
-    call: HookCall,
-    plan: TickPlan,
-    deadline: Deadline,
-) -> TickPlan:
-    """What the session's project needs. A watch of its main worker sleeps until a notice is due."""
-    from vyane_cli.projects.supervise import supervise
-
+def _beat(home: Home, session: HostSession) -> None:
     try:
-        outcome = supervise(runtime, session.worker, call, deadline)
-    except VyaneError as error:
-        if isinstance(error, CorruptStateError):
-            from vyane_cli.attention.call import call_person
-            from vyane_cli.attention.kinds import NeedKind, call_of
-
-            damaged = call_of(
-                NeedKind.DAMAGED, path=error.path, message=error.message, hint=error.hint
-            )
-            call_person(runtime, damaged, deadline=deadline)
-        return plan  # the next tick of the project does it
-    waits = outcome is not None and outcome.waits_ms is not None
-    ours = outcome is not None and outcome.project.main == session.worker
-    watching = call.event in (Event.FILE_CHANGED, Event.IDLE) and call.rewake and call.attended
-    sleeps = waits and ours and watching and plan.showing is None
-    return plan._replace(sleeps=True) if sleeps else plan
-
-
-def _beat(runtime: Runtime, session: HostSession) -> None:
-    try:
-        files.touch(runtime.layout.beat(session.id))
+        files.touch(home.layout.beat(session.id))
     except Exception:  # a heartbeat is not worth an error
         return
 
 
-def spool_call(runtime: Runtime, call: HookCall) -> None:
+def spool_call(home: Home, call: HookCall) -> None:
     """Keep a call that could not get its locks; the session's next call commits it in order."""
     if call.event not in turns.STEPS or call.subagent:
         return
-    session = registry.load_session(runtime.layout, call.session)
+    session = registry.load_session(home.layout, call.session)
     if session is not None:
-        spool.keep(runtime.layout, session.logical_session, call, runtime.clock())
+        spool.keep(home.layout, session.logical_session, call, home.clock())
+
+
+LOOK_S = 1.0
+LONGEST_S = 300.0
+
+
+def sleep_and_tick(
+    home: Home, call: HookCall, host: Host, show: Show, run: Callable[..., TickPlan | None] = tick
+) -> None:
+    """Wait and tick until something was shown or there is nothing to wait for.
+
+    `run` is the tick, or a function around it.
+    """
+    session = registry.load_session(home.layout, call.session)
+    if session is None:
+        return
+    watched = _lock(home.layout.wake(session.id))
+    if watched is None:
+        return
+    gc.enable()
+    shown: list[Reply] = []
+
+    def remember(reply: Reply) -> None:
+        show(reply)
+        shown.append(reply)
+
+    call = call._replace(event=HostEvent.FILE_CHANGED, rewake=True, turn="")
+    try:
+        while _wait(home, session, host):
+            deadline = home.limit = locks.Deadline(WATCH_BUDGET_S)
+            try:
+                plan = run(home, call, host, remember, deadline)
+            except LockTimeoutError:
+                if shown:
+                    return  # it is out: the claim is void with this process, and comes again
+                continue
+            if plan is None or not plan.sleeps:
+                return
+    finally:
+        os.close(watched)
+
+
+def _lock(path: str) -> int | None:
+    """The wake file under an advisory lock; None when there is a sleeper already, or no file."""
+    try:
+        import fcntl
+
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _wait(home: Home, session: HostSession, host: Host) -> bool:
+    """True when it is time for another tick, False when there is nothing to wait for."""
+    layout = home.layout
+    began, guard = time.monotonic(), os.getppid()
+    was_idle = _idle(home, session, host)
+    while True:
+        time.sleep(LOOK_S)
+        if os.getppid() != guard:
+            return False  # the host has ended this handler: nobody hears it any more
+        due = files.read_text(layout.due(session.worker))
+        if not os.path.exists(layout.due(session.worker)):
+            return False
+        if registry.read_current(layout, session.worker) != session.id:
+            return False
+        if processes.is_present(session.process) is False:
+            return False
+        idle = _idle(home, session, host)
+        clock = home.clock()
+        waited = time.monotonic() - began
+        soon = due.isdecimal() and int(due) - clock.now_ms > 0
+        if waited >= LONGEST_S or (idle and not was_idle) or (not soon and idle):
+            return True
+        was_idle = idle
+
+
+def _idle(home: Home, session: HostSession, host: Host) -> bool:
+    """No turn is open, or the host's own record says that it is over."""
+    head = log.read_head(home.layout.timeline(session.logical_session))
+    if head is None or head.open is None or session.process is None:
+        return True
+    return host.says_idle(session.config_dir, session.process.pid, session.id, head.open.at)

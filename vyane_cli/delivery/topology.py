@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from vyane_cli.children.cancel_rules import children_of
-from vyane_cli.conversations import bindings as bindings_file
-from vyane_cli.conversations import state as mirrors
-from vyane_cli.conversations.binding import place_of
+from vyane_cli.delivery.view import WorkerReport, describe_worker
 from vyane_cli.errors import CorruptStateError, NotFoundError
 from vyane_cli.kernel.values import OMIT, InJson
 from vyane_cli.mail import inbox
-from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.inbox import boxes_of
 from vyane_cli.mail.lookup import ShownMessage
-from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.mailbox import MailEntry
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.identity import own_worker
-from vyane_cli.sessions.liveness import WorkerReport, describe_worker
 from vyane_cli.sessions.session import LogicalSession, parse_logical_session, render_logical_session
 from vyane_cli.sessions.worker import Worker, find_worker
 from vyane_cli.storage import document, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +51,18 @@ class Unrouted:
     """The session is shown nowhere."""
 
 
+class Places(Protocol):
+    """What knows the conversations of sessions: `conversations/routing` does."""
+
+    def conversation_of(self, session: str) -> str | None:
+        """Return the id of the conversation that a logical session is bound to."""
+        ...
+
+    def routing(self, logical: LogicalSession, roots: list[Worker]) -> Routing | Unrouted:
+        """Return where a session and its children are shown."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
     """Workers as trees, and the logical session that they belong to."""
@@ -69,35 +79,38 @@ class Topology:
     """What waits or was last settled in the inboxes of these workers; None: not asked for."""
 
 
-def topology(runtime: Runtime, who: str = "", *, messages: bool = False) -> Topology:
-    """The tree below a worker or a logical session; else below one's own; else all trees."""
-    book = registry.Registry(runtime.layout)
-    roots, logical_id = _roots(runtime, book, who)
+def topology(
+    home: Home, who: str = "", *, messages: bool = False, places: Places | None = None
+) -> Topology:
+    """Return the tree below a worker or a logical session; else below one's own; else all trees.
+
+    `places` knows the conversations of sessions; without it none is shown.
+    """
+    book = registry.Registry(home.layout)
+    roots, logical_id = _roots(home, book, who)
     below = children_of(book.listing())
-    shown = tuple(_tree(runtime, worker, book.workers, below) for worker in roots)
-    logical = registry.load_logical_session(runtime.layout, logical_id) if logical_id else None
+    shown = tuple(_tree(home, worker, book.workers, below, places) for worker in roots)
+    logical = registry.load_logical_session(home.layout, logical_id) if logical_id else None
     return Topology(
         logical=logical,
         workers=shown,
         children=tuple(
-            one
-            for one in _logical_sessions(runtime)
-            if one.parent_logical_id == (logical_id or None)
+            one for one in _logical_sessions(home) if one.parent_logical_id == (logical_id or None)
         ),
-        discord_routing=routing_of(runtime, logical, roots) if logical else Unrouted(),
-        messages=_messages(runtime, shown) if messages else None,
+        discord_routing=places.routing(logical, roots) if places and logical else Unrouted(),
+        messages=_messages(home, shown) if messages else None,
     )
 
 
-def _roots(runtime: Runtime, book: registry.Registry, who: str) -> tuple[list[Worker], str]:
+def _roots(home: Home, book: registry.Registry, who: str) -> tuple[list[Worker], str]:
     """The workers at the top, and the logical session that is meant; empty for all trees."""
     if who.startswith("vs-"):
-        if registry.load_logical_session(runtime.layout, who) is None:
+        if registry.load_logical_session(home.layout, who) is None:
             raise NotFoundError("logical session", who)
         inside = [worker for worker in book.listing() if worker.logical_session_id == who]
         ids = {worker.id for worker in inside}
         return [worker for worker in inside if worker.parent_worker_id not in ids], who
-    worker = find_worker(who, book.listing()) if who else own_worker(runtime, book)
+    worker = find_worker(who, book.listing()) if who else own_worker(home, book)
     if worker is not None:
         return [worker], worker.logical_session_id
     tops = [one for one in book.listing() if one.parent_worker_id not in book.workers]
@@ -106,10 +119,11 @@ def _roots(runtime: Runtime, book: registry.Registry, who: str) -> tuple[list[Wo
 
 
 def _tree(
-    runtime: Runtime,
+    home: Home,
     top: Worker,
     workers: Mapping[str, Worker],
     below: Mapping[str, list[str]],
+    places: Places | None,
 ) -> TreeNode:
     """A worker with all that is below it. A cycle is walked once."""
     links: dict[str, list[str]] = {top.id: []}
@@ -123,44 +137,18 @@ def _tree(
     made: dict[str, TreeNode] = {}
     for worker in reversed(queue):  # children first
         children = tuple(made.pop(link) for link in links[worker.id])
-        made[worker.id] = TreeNode(shown=describe_worker(runtime, worker), children=children)
+        shown = (
+            describe_worker(home, worker, places.conversation_of)
+            if places
+            else describe_worker(home, worker)
+        )
+        made[worker.id] = TreeNode(shown=shown, children=children)
     return made[top.id]
 
 
-def routing_of(
-    runtime: Runtime, logical: LogicalSession, roots: list[Worker]
-) -> Routing | Unrouted:
-    """Where a session is shown, derived from the bindings."""
-    bindings = bindings_file.load(runtime.layout).values()
-    own = place_of(bindings, logical.id)
-    if own is None:
-        return Unrouted()
-    state = mirrors.load_thread(runtime.layout, own)
-    overview = state.slots.get("overview") if state is not None else None
-    ids = {worker.id for worker in roots}
-    children = {
-        worker.logical_session_id: worker.id
-        for worker in registry.Registry(runtime.layout).listing()
-        if worker.parent_worker_id in ids
-    }
-    return Routing(
-        primary_channel_id=own.conversation.channel,
-        primary_thread_id=own.conversation.id,
-        forum_channel_id=own.conversation.parent or None,
-        child_thread_ids={
-            children[one.target_session]: one.conversation.id
-            for one in bindings
-            if one.target_session in children
-            and one.ended_at is None
-            and one.conversation.account_key == own.conversation.account_key
-        },
-        summary_message_id=overview.message if overview is not None else None,
-    )
-
-
-def _logical_sessions(runtime: Runtime) -> list[LogicalSession]:
+def _logical_sessions(home: Home) -> list[LogicalSession]:
     found = []
-    folder = runtime.layout("logical-sessions")
+    folder = home.layout("logical-sessions")
     for name in files.json_names(folder):
         try:
             data = document.load(os.path.join(folder, name + ".json"))
@@ -170,14 +158,14 @@ def _logical_sessions(runtime: Runtime) -> list[LogicalSession]:
     return found
 
 
-def _messages(runtime: Runtime, trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
+def _messages(home: Home, trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
     """What waits or was last settled in the inboxes of these workers, by time."""
-    entries: list[Entry] = []
+    entries: list[MailEntry] = []
     queue = list(trees)
     for node in queue:
         queue += node.children
         worker = node.shown.worker
-        for path in boxes_of(runtime, worker.id, worker.logical_session_id):
+        for path in boxes_of(home, worker.id, worker.logical_session_id):
             entries += inbox.read(path).mailbox.entries
     entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
     return tuple(ShownMessage(entry=entry) for entry in entries)

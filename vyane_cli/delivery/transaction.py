@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from vyane_cli.delivery import spool
 from vyane_cli.delivery.decide import plan_tick
-from vyane_cli.delivery.plan import Change, FreshIds, Showing, Snapshot, TickPlan
-from vyane_cli.delivery.settling import plan_markers, plan_settle, plan_unshown, settle_turn
+from vyane_cli.delivery.deliver import plan_markers, plan_settle, plan_unshown, settle_turn
+from vyane_cli.delivery.plan import FreshIds, Showing, Snapshot, TickPlan
 from vyane_cli.errors import CorruptStateError
-from vyane_cli.hosts.port import Event, HookCall, Reply
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply
 from vyane_cli.kernel.process import Process
 from vyane_cli.mail import inbox
-from vyane_cli.mail.boxes import boxes_of
-from vyane_cli.mail.mailbox import Mailbox, Op
+from vyane_cli.mail.inbox import boxes_of
+from vyane_cli.mail.mailbox import InboxChange, Mailbox, Op
 from vyane_cli.mail.message import Lane
 from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.session import HostSession
 from vyane_cli.storage import processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import log, turns
 from vyane_cli.timeline.events import EventKind
 from vyane_cli.timeline.turns import Transition
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.hosts.port import Host, ToolCall
-    from vyane_cli.mail.untold import Untold
+    from vyane_cli.mail.outcomes import Untold
     from vyane_cli.storage.locks import Deadline
 
     TurnRead = tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]
@@ -45,7 +45,7 @@ class Desk:
 
     def __init__(
         self,
-        runtime: Runtime,
+        home: Home,
         session: HostSession,
         call: HookCall,
         host: Host,
@@ -54,9 +54,9 @@ class Desk:
         guard: int = 0,
         rerun: bool = False,
     ) -> None:
-        self.runtime, self.session, self.call = runtime, session, call
+        self.home, self.session, self.call = home, session, call
         self.host, self.deadline, self.guard, self.rerun = host, deadline, guard, rerun
-        self.me = runtime.me()
+        self.me = home.me()
         self.dry = False
         self.read: tuple[int, TurnRead] | None = None
         self.untold: list[Untold] = []
@@ -67,37 +67,37 @@ class Desk:
     @property
     def paths(self) -> list[str]:
         """The inboxes that the worker reads. Asked under the locks: a first message makes one."""
-        return boxes_of(self.runtime, self.session.worker, self.session.logical_session)
+        return boxes_of(self.home, self.session.worker, self.session.logical_session)
 
-    def locks(self) -> Sequence[tuple[Kind, str]]:
+    def locks(self) -> Sequence[tuple[LockKind, str]]:
         """The locks of the desk, in no order: `held` sorts them."""
         return (
-            (Kind.INBOX, self.session.worker),
-            (Kind.INBOX, self.session.logical_session),
-            (Kind.TIMELINE, self.session.logical_session),
+            (LockKind.INBOX, self.session.worker),
+            (LockKind.INBOX, self.session.logical_session),
+            (LockKind.TIMELINE, self.session.logical_session),
         )
 
     def claim(self) -> TickPlan:
         """Load, decide, commit; markers are set here when there is nothing to settle."""
-        runtime, layout = self.runtime, self.runtime.layout
+        home, layout = self.home, self.home.layout
         self._read_turn()
-        with runtime.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
+        with home.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
             if registry.read_current(layout, self.session.worker) != self.session.id:
                 # replaced while we waited: a tick of an earlier session claims nothing
                 return TickPlan(Reply(self.call.name), Transition(opened.timeline.head))
-            if self.call.event is Event.FILE_CHANGED:
+            if self.call.event is HostEvent.FILE_CHANGED:
                 markers.disarm(layout, self.session.id)
             self._replay(opened)
             plan = plan_tick(self.snapshot(opened, self.call), self.call)
             opened.commit(plan)
             if plan.showing is None and plan.markers is not None:
-                wall = runtime.clock().now_ms
+                wall = home.clock().now_ms
                 markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
         return plan
 
     def _replay(self, opened: _Open) -> None:
         """Commit the calls that missed their locks, in order; they hand nothing over."""
-        for late in spool.waiting(self.runtime.layout, self.session.logical_session):
+        for late in spool.waiting(self.home.layout, self.session.logical_session):
             desk = self._desk_of(late.call.session, opened)
             if desk is not None:
                 plan = plan_tick(desk.snapshot(opened, late.call, replay=True), late.call)
@@ -106,7 +106,7 @@ class Desk:
                 text = f"{late.call.name} of the earlier session {late.call.session} came too late"
                 payload = {"code": "call_superseded", "text": text}
                 state = Transition(opened.timeline.head)
-                clock = self.runtime.clock()
+                clock = self.home.clock()
                 opened.write(turns.emit(state, EventKind.DIAGNOSTIC, payload, clock))
             spool.done(late)
 
@@ -120,16 +120,19 @@ class Desk:
         heard = {entry.session for box in opened.boxes for entry in box.mailbox.unsettled}
         if opened.timeline.head.open is not None:
             heard.add(opened.timeline.head.open.session)
-        before = registry.load_session(self.runtime.layout, session_id)
+        before = registry.load_session(self.home.layout, session_id)
         if before is None or self.session.id in heard:
             return None
-        return Desk(self.runtime, before, self.call, self.host, self.deadline)
+        return Desk(self.home, before, self.call, self.host, self.deadline)
 
     def _read_turn(self) -> None:
         """Read what the transcript says of the turn that ends: it may be long, so without locks."""
-        if self.call.event not in (Event.STOP, Event.STOP_FAILURE) or not self.session.transcript:
+        if (
+            self.call.event not in (HostEvent.STOP, HostEvent.STOP_FAILURE)
+            or not self.session.transcript
+        ):
             return
-        path = self.runtime.layout.timeline(self.session.logical_session)
+        path = self.home.layout.timeline(self.session.logical_session)
         head = log.read_head(path)
         if head is not None and head.open is not None:
             begin = head.open.transcript_bytes
@@ -137,8 +140,8 @@ class Desk:
 
     def note_damage(self, error: CorruptStateError) -> None:
         """The timeline is refused, and with it every delivery: let `why` say so."""
-        root, clock = self.runtime.layout.root, self.runtime.clock()
-        with self.runtime.held(*self.locks(), deadline=self.deadline):
+        root, clock = self.home.layout.root, self.home.clock()
+        with self.home.held(*self.locks(), deadline=self.deadline):
             for path in self.paths:
                 box = inbox.Inbox(path, root)
                 try:
@@ -160,22 +163,22 @@ class Desk:
         """The plan of the call as things stand; nothing is changed, no lock is taken."""
         self.dry = True
         boxes = tuple(inbox.read(path).mailbox for path in self.paths)
-        head = log.read_head(self.runtime.layout.timeline(self.session.logical_session))
+        head = log.read_head(self.home.layout.timeline(self.session.logical_session))
         head = head or turns.TimelineHead("")
         return plan_tick(self._snapshot(boxes, head, self.call), self.call)
 
     def settle(self, showing: Showing, *, shown: bool) -> None:
         """The output is out (or could not be written): record it, then make the markers agree."""
-        runtime, layout = self.runtime, self.runtime.layout
-        with runtime.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
-            clock = runtime.clock()
+        home, layout = self.home, self.home.layout
+        with home.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
+            clock = home.clock()
             head = opened.boxes[0].head
             planned = plan_settle if shown else plan_unshown
             opened.apply(planned(head, showing, clock))
             state = settle_turn(Transition(opened.timeline.head), showing, clock, shown=shown)
             opened.write(state)
             boxes = [box.mailbox for box in opened.boxes]
-            wanted = plan_markers(boxes, clock, runtime.config.limits)
+            wanted = plan_markers(boxes, clock, home.config.limits)
             markers.show(layout, self.session.id, self.session.worker, wanted, clock.now_ms)
 
     def snapshot(self, opened: _Open, call: HookCall, *, replay: bool = False) -> Snapshot:
@@ -187,8 +190,8 @@ class Desk:
     def _snapshot(
         self, boxes: tuple[Mailbox, ...], head: turns.TimelineHead, call: HookCall
     ) -> Snapshot:
-        runtime, session, host = self.runtime, self.session, self.host
-        clock = runtime.clock()
+        home, session, host = self.home, self.session, self.host
+        clock = home.clock()
         opened = head.open
         present: bool | None = None
         host_idle = mark = False
@@ -196,7 +199,7 @@ class Desk:
         tools: tuple[ToolCall, ...] = ()
         usage: Mapping[str, Any] | None = None
         problem = step = ""
-        path = runtime.layout.timeline(session.logical_session)
+        path = home.layout.timeline(session.logical_session)
         if opened is not None:
             present = processes.is_present(opened.process)
             if session.process is not None and opened.session == session.id:
@@ -204,32 +207,32 @@ class Desk:
                     session.config_dir, session.process.pid, session.id, opened.at
                 )
             mark = bool(session.transcript) and host.was_interrupted(session.transcript)
-            if call.event in (Event.BATCH, Event.STOP, Event.STOP_FAILURE):
+            if call.event in (HostEvent.BATCH, HostEvent.STOP, HostEvent.STOP_FAILURE):
                 observed = log.tools_since(path, opened.seq)
-            if call.event in (Event.STOP, Event.STOP_FAILURE) and session.transcript:
+            if call.event in (HostEvent.STOP, HostEvent.STOP_FAILURE) and session.transcript:
                 if self.read is None or self.read[0] != opened.seq:
                     found = host.read_turn(session.transcript, opened.transcript_bytes)
                     self.read = opened.seq, found
                 tools, usage, problem = self.read[1]
             if any(entry.message.lane is Lane.CONTROL for box in boxes for entry in box.unsettled):
-                step = call.tools[0].name if call.event is Event.TOOL and call.tools else ""
+                step = call.tools[0].name if call.event is HostEvent.TOOL and call.tools else ""
                 step = step or log.last_tool(path, opened.seq)
-        starts = call.event in (Event.PROMPT, Event.STOP)
+        starts = call.event in (HostEvent.PROMPT, HostEvent.STOP)
         return Snapshot(
-            session.worker,
-            session.name,
-            tuple(self._noted(box) for box in boxes),
-            head,
-            clock,
-            runtime.templates,
-            runtime.config.limits,
+            worker=session.worker,
+            name=session.name,
+            boxes=tuple(self._noted(box) for box in boxes),
+            timeline=head,
+            clock=clock,
+            templates=home.templates,
+            limits=home.config.limits,
             dead=self._dead(boxes),
             gone=self._gone(boxes, head),
             carrier_gone=processes.is_present(session.process) is False,
             host_idle=host_idle,
             interrupt_mark=mark,
             open_present=present,
-            ids=FreshIds(*(runtime.new_id(clock.now_ms) for _ in FreshIds._fields)),
+            ids=FreshIds(*(home.new_id(clock.now_ms) for _ in FreshIds._fields)),
             me=self.me,
             guard=self.guard,
             silent=self.rerun,
@@ -240,24 +243,24 @@ class Desk:
             last_step=step,
             transcript_bytes=host.transcript_size(session.transcript) if starts else 0,
             wake_path=self._watch(call),
-            introduce=call.event is Event.SESSION_START and call.source != "compact",
-            excerpt_chars=int(runtime.config["timeline.excerpt_chars"]),
+            introduce=call.event is HostEvent.SESSION_START and call.source != "compact",
+            excerpt_chars=int(home.config["timeline.excerpt_chars"]),
         )
 
     def _watch(self, call: HookCall) -> str:
-        starts = call.event is Event.SESSION_START and not call.rewake
-        if not (starts or call.event is Event.CWD_CHANGED) or not call.attended:
+        starts = call.event is HostEvent.SESSION_START and not call.rewake
+        if not (starts or call.event is HostEvent.CWD_CHANGED) or not call.attended:
             return ""
         if self.dry:
-            return self.runtime.layout.wake(self.session.id)
-        return markers.watched(self.runtime.layout, self.session.id)
+            return self.home.layout.wake(self.session.id)
+        return markers.watched(self.home.layout, self.session.id)
 
     def _noted(self, box: Mailbox) -> Mailbox:
         """Mail from before this owner had the name says so."""
         since = self.session.generation_at
         if not since:
             return box
-        note = self.runtime.templates.fill("note-former-owner")
+        note = self.home.templates.fill("note-former-owner")
         return box._replace(
             entries=tuple(
                 e._replace(message=e.message._replace(note=note)) if e.message.ts < since else e
@@ -290,7 +293,7 @@ class Desk:
         named.discard(self.session.id)
         gone = set()
         for session_id in named:
-            if registry.has_ended(registry.load_session(self.runtime.layout, session_id)):
+            if registry.has_ended(registry.load_session(self.home.layout, session_id)):
                 gone.add(session_id)
         return frozenset(gone)
 
@@ -300,10 +303,10 @@ class _Open:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        root = desk.runtime.layout.root
+        root = desk.home.layout.root
         self.boxes: list[inbox.Inbox] = []
-        path = desk.runtime.layout.timeline(desk.session.logical_session)
-        self.timeline = log.Timeline(path, root, desk.identity, desk.runtime.entropy(16).hex())
+        path = desk.home.layout.timeline(desk.session.logical_session)
+        self.timeline = log.Timeline(path, root, desk.identity, desk.home.entropy(16).hex())
         try:
             self.boxes = [inbox.Inbox(box, root) for box in desk.paths]
         except BaseException:
@@ -325,9 +328,13 @@ class _Open:
     def commit(self, plan: TickPlan) -> None:
         """What is to be told is kept first; the turn goes before the mail that may name it."""
         if plan.expired or plan.need_user:
-            from vyane_cli.mail.outcomes import keep
+            from vyane_cli.mail.outcomes import keep_outcomes
 
-            found = keep(self.desk.runtime, plan, self.desk.session.worker, self.desk.session.name)
+            session = self.desk.session
+            expired = [entry.message for entry in plan.expired]
+            found = keep_outcomes(
+                self.desk.home, session.worker, session.name, plan.need_user, expired
+            )
             self.desk.untold += [found] if found is not None else []
         self.write(plan.transition)
         self.apply(plan.changes)
@@ -336,7 +343,7 @@ class _Open:
         """Append the events of a transition, each with the head after it."""
         self.timeline.commit(state)
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[InboxChange]) -> None:
         """Append the changes of the mail, in their order, with one flush for each stretch of a box.
 
         An attempt is worth no flush of its own.

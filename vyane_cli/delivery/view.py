@@ -1,29 +1,40 @@
-"""Progress: what a worker said last of its work, or did last. It changes nothing."""
+"""Workers as they are listed: liveness, mail, transports, progress. Nothing is changed."""
 
 from __future__ import annotations
 
-from vyane_cli.errors import CorruptStateError
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from vyane_cli.delivery.resume import may_resume
+from vyane_cli.errors import CorruptStateError, NotFoundError
+from vyane_cli.kernel.values import OMIT, InJson
 from vyane_cli.mail import inbox
-from vyane_cli.mail.message import Kind, body_of, first_line
-from vyane_cli.sessions.worker import Worker
+from vyane_cli.mail.inbox import waiting
+from vyane_cli.mail.message import MessageKind, body_of, first_line
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.liveness import Look, last_sign, look
+from vyane_cli.sessions.liveness_rules import Liveness
+from vyane_cli.sessions.worker import Worker, WorkerStatus, find_worker, render_worker, shown_status
 from vyane_cli.timeline import log
 from vyane_cli.timeline.events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
+
 
 PROGRESS_MAX = 80
 TAIL_BYTES = 16 * 1024
 """What a worker did last is looked for in so much of its timeline's end."""
 
 
-def progress_of(runtime: Runtime, worker: Worker) -> str:
+def progress_of(home: Home, worker: Worker) -> str:
     """What it said last of its work, or did last: one line of at most 80 characters."""
     if not worker.logical_session_id:
         return ""
     text, at = "", 0.0
-    path = runtime.layout.timeline(worker.logical_session_id)
+    path = home.layout.timeline(worker.logical_session_id)
     try:
         for record in log.tail(path, TAIL_BYTES):
             payload = record.get("payload") or {}
@@ -37,8 +48,117 @@ def progress_of(runtime: Runtime, worker: Worker) -> str:
             at = float(record.get("at") or 0)
     except CorruptStateError:
         text = ""
-    said = inbox.last_sent(runtime.layout.outbox(worker.id))
-    if said is not None and said.kind is Kind.STATUS_UPDATE and said.ts >= at:
+    said = inbox.last_sent(home.layout.outbox(worker.id))
+    if said is not None and said.kind is MessageKind.STATUS_UPDATE and said.ts >= at:
         text = body_of(said)
     text = first_line(text)
     return text if len(text) <= PROGRESS_MAX else text[: PROGRESS_MAX - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """A worker as it is shown: its record, and over it what its session's own files say."""
+
+    worker: Worker = field(metadata={InJson: InJson(spread=True, form=render_worker)})
+    """As it is stored. A field of the same name below takes the place of the stored one."""
+    status: WorkerStatus
+    session_id: str | None
+    last_heartbeat: float | None
+    last_used_at: float | None
+    liveness: Liveness
+    pending: int
+    oldest_pending_at: float | None
+    transports: tuple[str, ...]
+    pending_takeover_message_id: str | None
+    discord_thread_id: str | None
+    host: str | None
+    pid: int | None
+    turn: str | None
+    """The id of the open turn."""
+    progress: str
+    ambiguous: tuple[int, ...]
+    """Pids of the other processes that may be the session's."""
+    damaged: str | None = field(default=None, metadata=OMIT)
+    """What cannot be read of its session."""
+
+
+def transports_of(home: Home, worker: Worker, seen: Look) -> tuple[str, ...]:
+    """Return the ways by which a turn can be made to happen in the worker's session now."""
+    session = seen.session
+    if session is None:
+        return ()
+    if seen.liveness is Liveness.EXITED:
+        return ("resume",) if may_resume(home, worker) else ()
+    found = []
+    if session.host == "generic":
+        return ("call",)
+    if session.attended and os.path.exists(home.layout.wake(session.id)):
+        found.append("watch")
+    found.append("stop")
+    if session.attended and session.terminal and home.config["delivery.tmux"] != "never":
+        found.append("tmux")
+    return tuple(found)
+
+
+FindConversation = Callable[[str], "str | None"]
+"""The conversation that a logical session is bound to, by its id; None when there is none."""
+
+
+def _unbound(session: str) -> None:
+    return None
+
+
+def describe_worker(
+    home: Home, worker: Worker, conversation_of: FindConversation = _unbound
+) -> WorkerReport:
+    """Look at a worker once, and return all that is shown of it."""
+    seen = look(home, worker)
+    mail = waiting(home, worker.id, worker.logical_session_id)
+    session = seen.session
+    marked = worker.status is WorkerStatus.STALE
+    sign_s = last_sign(home, worker, seen) if marked else 0.0  # nobody else is judged by it
+    return WorkerReport(
+        worker=worker,
+        status=shown_status(worker, seen.liveness, sign_s),
+        session_id=session.id if session is not None else worker.session_id,
+        last_heartbeat=seen.beat_at or None,
+        last_used_at=max(worker.last_used_at, seen.beat_at) or None,
+        liveness=seen.liveness,
+        pending=mail.pending,
+        oldest_pending_at=mail.oldest_ts,
+        transports=transports_of(home, worker, seen),
+        pending_takeover_message_id=mail.takeover or None,
+        discord_thread_id=conversation_of(worker.logical_session_id),
+        host=session.host if session is not None else None,
+        pid=session.process.pid if session is not None and session.process else None,
+        turn=seen.turn.id if seen.turn is not None else None,
+        progress=progress_of(home, worker),
+        ambiguous=tuple(process.pid for process in session.others) if session is not None else (),
+        damaged=seen.damaged or None,
+    )
+
+
+def list_workers(
+    home: Home,
+    *,
+    session: str = "",
+    everything: bool = False,
+    conversation_of: FindConversation = _unbound,
+) -> list[WorkerReport]:
+    """All workers that are not final, or all; of one logical session if it, or a worker, is named.
+
+    NotFoundError names the nearest workers.
+    """
+    found = []
+    workers = registry.Registry(home.layout).listing()
+    if session and not session.startswith("vs-"):
+        session = find_worker(session, workers).logical_session_id
+    elif session and registry.load_logical_session(home.layout, session) is None:
+        raise NotFoundError("logical session", session)
+    for worker in workers:
+        if session and worker.logical_session_id != session:
+            continue
+        if worker.final and not everything:
+            continue
+        found.append(describe_worker(home, worker, conversation_of))
+    return found

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vyane_cli.delivery.gating import Verdict
+from vyane_cli.delivery.gating import DeliveryVerdict
+from vyane_cli.delivery.outlook import state_of_message
 from vyane_cli.kernel.values import OMIT
-from vyane_cli.mail.inboxes import state_of_message
-from vyane_cli.mail.lookup import Found, find_message
+from vyane_cli.mail.lookup import FoundMessage, find_message
 from vyane_cli.mail.mailbox import Op, brought
-from vyane_cli.mail.message import Lane, Status
+from vyane_cli.mail.message import Lane, MessageStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 RULES: Mapping[str, str] = {
     "single-item": "one started turn at a time: an earlier start is not over",
@@ -68,7 +68,7 @@ class MessageStory:
     """A message with its state, and its steps in order."""
 
     id: str
-    status: Status
+    status: MessageStatus
     lane: Lane
     to_id: str
     to_name: str
@@ -79,19 +79,19 @@ class MessageStory:
     """What it waits for, as a sentence."""
 
 
-def tell(runtime: Runtime, message_id: str) -> MessageStory:
+def tell(home: Home, message_id: str) -> MessageStory:
     """The story of a message: its state now, and its steps in order."""
-    found = find_message(runtime, message_id)
+    found = find_message(home, message_id)
     return MessageStory(
         id=found.message.id,
         status=found.entry.status,
         lane=found.message.lane,
         to_id=found.message.to_id,
-        to_name=state_of_message(runtime, found.message).to_name,
+        to_name=state_of_message(home, found.message).to_name,
         from_name=found.message.from_name,
         summary=found.message.summary,
         steps=tuple(step(record) for record in found.records),
-        now=_now(runtime, found),
+        now=_now(home, found),
     )
 
 
@@ -102,7 +102,7 @@ def step(record: Mapping[str, Any]) -> MessageStep:
     at = message.get("ts") if op == Op.MESSAGE else record.get("at")
     rule = str(record.get("rule") or record.get("reason") or record.get("evidence") or "")
     said = STEPS.get(op, op)
-    if op == Op.ATTEMPT and record.get("verdict") == Verdict.START:
+    if op == Op.ATTEMPT and record.get("verdict") == DeliveryVerdict.START:
         said = "tried"
     short = rule.split("/", 1)[-1] if rule.startswith(("batch/", "tool/", "tmux/")) else rule
     return MessageStep(
@@ -135,7 +135,7 @@ STEPS: Mapping[str, str] = {
 }
 
 
-def _now(runtime: Runtime, found: Found) -> str:
+def _now(home: Home, found: FoundMessage) -> str:
     entry = found.entry
     if entry.settled:
         return f"settled: {entry.status}"
@@ -145,4 +145,4 @@ def _now(runtime: Runtime, found: Found) -> str:
         return "handed to the host; waiting for the prompt event that names it"
     if entry.status == "delivered":
         return "delivered; waiting for an event that proves that its turn went on"
-    return f"pending: {state_of_message(runtime, found.message).outlook}"
+    return f"pending: {state_of_message(home, found.message).outlook}"

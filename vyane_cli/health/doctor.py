@@ -6,18 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from vyane_cli.errors import VyaneError
-from vyane_cli.health import (
-    installation,
-    machine,
-    notifications,
-    places,
-    projects,
-    sessions,
-    state,
-    thresholds,
-)
+from vyane_cli.health import machine, projects, sessions, state
 from vyane_cli.health.subject import Finding, Subject
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.setup.hooks import HostSettings
 
 # fmt: off
@@ -26,9 +17,9 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "modes":              state.modes,
     "disk_space":         state.disk_space,
     "config":             state.config,
-    "hooks":              installation.hooks,
-    "guard":              installation.guard,
-    "shell_noise":        installation.shell_noise,
+    "hooks":              machine.hooks,
+    "guard":              machine.guard,
+    "shell_noise":        machine.shell_noise,
     "hooks_alive":        sessions.hooks_alive,
     "transports":         sessions.transports,
     "documents":          state.documents,
@@ -44,14 +35,14 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
     "overdue":            sessions.overdue,
     "oldest_unshown":     sessions.oldest_unshown,
     "many_workers":       sessions.many_workers,
-    "thresholds":         thresholds.thresholds,
-    "channels":           places.channels,
-    "bindings":           places.bindings,
-    "conversations":      places.conversations,
+    "thresholds":         machine.thresholds,
+    "channels":           projects.channels,
+    "bindings":           projects.bindings,
+    "conversations":      projects.conversations,
     "markers":            sessions.marker_files,
     "names":              state.names,
     "need_user_page":     state.need_user_page,
-    "notifications":      notifications.notifications,
+    "notifications":      projects.notifications,
     "throttles":          projects.throttles,
     "schedule_timers":    projects.schedule_timers,
     "rounds":             projects.rounds,
@@ -73,9 +64,9 @@ class Check(NamedTuple):
     fix: str
 
 
-def examine(runtime: Runtime, host: HostSettings, folder: str) -> list[Check]:
+def examine(home: Home, host: HostSettings, folder: str) -> list[Check]:
     """Every check in the order of the table. Works on a read-only state, and on none."""
-    subject = Subject(runtime, host, folder)
+    subject = Subject(home, host, folder)
     names = CHECKS if subject.there else WITHOUT_STATE
     return [_run(name, subject) for name in names]
 

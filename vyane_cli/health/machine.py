@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
 from typing import NamedTuple
 
+from vyane_cli.children.cancel_rules import ORPHANED_S
+from vyane_cli.children.stale import stale_after_s
 from vyane_cli.health.subject import Finding, Subject, some
 from vyane_cli.mail.mailbox import brought
+from vyane_cli.setup.hooks import HooksState, Scope
 from vyane_cli.storage import files, journal, processes
 
 PATIENCE_S = 1.0
@@ -149,3 +154,99 @@ def _records(subject: Subject) -> list[tuple[str, float]]:
         if isinstance(at, (int, float)):
             found.append((path, float(at)))
     return found
+
+
+INSTALL = "run `vyane hooks install`"
+SHELL_S = 10.0
+
+
+def hooks(subject: Subject) -> Finding:
+    """Claude Code calls vyane in every session of this account."""
+    scopes = subject.hooks.scopes
+    off = [one.path for one in scopes if one.off]
+    if off:
+        return Finding(
+            False, f"{off[0]} turns all hooks off", f"set disableAllHooks to false in {off[0]}"
+        )
+    user = next(one for one in scopes if one.scope is Scope.USER)
+    if user.state is HooksState.INSTALLED:
+        return Finding(True, user.path)
+    plugin = next((name for one in scopes for name in one.plugins), "")
+    if plugin:
+        return Finding(True, f"by the plugin {plugin}")
+    others = [one.path for one in scopes if one.state is HooksState.INSTALLED]
+    missing = ", ".join(user.missing) or "others are there twice"
+    words = {
+        HooksState.ABSENT: "has no entries of vyane",
+        HooksState.FOREIGN: "has only entries of another state folder",
+        HooksState.PARTLY: f"lacks some entries ({missing})",
+        HooksState.UNREADABLE: user.detail,
+    }
+    detail = (
+        user.detail if user.state is HooksState.UNREADABLE else f"{user.path} {words[user.state]}"
+    )
+    if others:
+        detail += f"; installed in {others[0]} alone"
+    fix = f"mend {user.path}, then {INSTALL}" if user.state is HooksState.UNREADABLE else INSTALL
+    return Finding(False, detail, fix)
+
+
+def guard(subject: Subject) -> Finding:
+    """The guard is there, can be run, and reaches this vyane."""
+    found = subject.hooks.guard
+    if not found.works:
+        return Finding(False, f"{found.path}: {found.detail}", INSTALL)
+    if not found.current:
+        return Finding(False, f"{found.path} is that of another installation or version", INSTALL)
+    return Finding(True, f"{found.path}, protocol {found.protocol}")
+
+
+def shell_noise(subject: Subject) -> Finding:
+    """A shell that runs a hook prints nothing of its own before the hook's answer."""
+    path = subject.layout.guard
+    command = [path, "PreToolUse"] if os.access(path, os.X_OK) else ["true"]
+    environ = {
+        name: value
+        for name, value in subject.home.environ.items()
+        if name != "CLAUDE_CODE_SESSION_ID"  # without a session the guard does nothing
+    }
+    tried = []
+    for shell, *options in (("",), ("sh", "-c"), ("bash", "-c"), ("bash", "-lc")):
+        if shell and not shutil.which(shell):
+            continue
+        words = [shell, *options, '"$0" "$@"', *command] if shell else command
+        try:
+            ran = subprocess.run(
+                words,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=SHELL_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Finding(False, f"{' '.join(words[:2])}: {error}", "look at your shell's profile")
+        name = " ".join([shell, *options]) or "the guard itself"
+        if ran.stdout:
+            said = ran.stdout[:60].decode("utf-8", "replace").strip()
+            return Finding(
+                False,
+                f"`{name}` prints {len(ran.stdout)} bytes before a hook's answer: {said!r}",
+                "a line of your shell's profile prints: let it do so only in an interactive shell, "
+                "such as `case $- in *i*) echo … ;; esac`",
+            )
+        tried.append(name)
+    return Finding(True, "silent: " + ", ".join(tried))
+
+
+def thresholds(subject: Subject) -> Finding:
+    """The waiting times in force fit each other."""
+    stale_s = stale_after_s(subject.home)
+    detail = f"stale after {stale_s:.0f} s"
+    if stale_s > ORPHANED_S:
+        return Finding(True, detail)
+    return Finding(
+        False,
+        f"stale_below_idle: {detail}, though what is idle is waited for {ORPHANED_S:.0f} s",
+        "raise workers.stale_after_s, or take VYANE_WORKER_HEARTBEAT_TIMEOUT away",
+    )

@@ -15,13 +15,13 @@ from vyane_cli.attention import needs
 from vyane_cli.errors import LockTimeoutError, TooNewError, VyaneError
 from vyane_cli.health import sessions, state
 from vyane_cli.health.subject import Subject
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.mail import inbox
 from vyane_cli.sessions import markers, registry
 from vyane_cli.setup.hooks import HostSettings
-from vyane_cli.storage import files, journal, locks, quarantine
-from vyane_cli.storage.locks import Kind
-from vyane_cli.storage.strangers import strangers
+from vyane_cli.storage import files, journal, locks
+from vyane_cli.storage.layout import strangers
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import log, turns
 from vyane_cli.timeline.check import Checker
 from vyane_cli.timeline.events import EventKind
@@ -36,9 +36,9 @@ class Repair(NamedTuple):
     ok: bool = True
 
 
-def repair(runtime: Runtime, host: HostSettings, folder: str) -> list[Repair]:
+def repair(home: Home, host: HostSettings, folder: str) -> list[Repair]:
     """Every safe repair. An error of one holds up no other. A second run finds nothing to do."""
-    subject = Subject(runtime, host, folder)
+    subject = Subject(home, host, folder)
     done: list[Repair] = []
     if not subject.there:
         return done
@@ -83,11 +83,11 @@ def mend_modes(subject: Subject) -> Iterator[Repair]:
 
 def mend_inboxes(subject: Subject) -> Iterator[Repair]:
     """Damaged lines and a torn tail go to the quarantine; the good lines stay."""
-    for box in all_boxes(subject.runtime):
+    for box in all_boxes(subject.home):
         if state.flaws(box.path) or state.torn(box.path):
 
             def action(path: str = box.path, lock: str = box.lock) -> str:
-                with subject.runtime.held((Kind.INBOX, lock)):
+                with subject.home.held((LockKind.INBOX, lock)):
                     return _mend_inbox(path, subject.layout.root)
 
             yield from _each(box.path, action)
@@ -112,24 +112,24 @@ def mend_journals(subject: Subject) -> Iterator[Repair]:
     for path in state.journals(layout):
         if path.startswith(inboxes) or not (state.flaws(path) or state.torn(path)):
             continue
-        yield from _each(path, partial(_mend_alone, subject.runtime, path))
+        yield from _each(path, partial(_mend_alone, subject.home, path))
 
 
-def _mend_alone(runtime: Runtime, path: str) -> str:
+def _mend_alone(home: Home, path: str) -> str:
     """Mend a journal under the lock of its writers: what they append meanwhile would be lost."""
-    layout = runtime.layout
+    layout = home.layout
     folder, name = os.path.split(path)
     if not path.startswith(layout("projects") + os.sep):
-        lock = (Kind.ARCHIVE, "")
+        lock = (LockKind.ARCHIVE, "")
         if path == layout.need_user:
-            lock = (Kind.QUEUE, "")
+            lock = (LockKind.QUEUE, "")
         elif folder == layout("messages", "outbox"):
-            lock = (Kind.OUTBOX, name.removesuffix(".jsonl").removeprefix("worker-"))
-        with runtime.held(lock):
+            lock = (LockKind.OUTBOX, name.removesuffix(".jsonl").removeprefix("worker-"))
+        with home.held(lock):
             return _mend_journal(path, layout.root)
     project = os.path.basename(folder)
     if path in (layout.rounds(project), layout.gaps(project)):
-        domain, patience_s = layout.domain(project), runtime.deadline().budget_s
+        domain, patience_s = layout.domain(project), home.deadline().budget_s
         alone = locks.take_soon(domain, patience_s)
         if alone is None:
             raise LockTimeoutError(domain, patience_s)
@@ -137,8 +137,8 @@ def _mend_alone(runtime: Runtime, path: str) -> str:
             return _mend_journal(path, layout.root)
         finally:
             locks.give_back(alone)
-    kind = Kind.NOTICES if path == layout.deliveries(project) else Kind.LEDGER
-    with runtime.held((kind, project)):
+    kind = LockKind.NOTICES if path == layout.deliveries(project) else LockKind.LEDGER
+    with home.held((kind, project)):
         return _mend_journal(path, layout.root)
 
 
@@ -153,9 +153,9 @@ def _mend_journal(path: str, root: str) -> str:
         if line.damage is None or line.damage.newer:
             good.append(data[line.offset : end])
         else:
-            quarantine.keep(root, path, data[line.offset : end], line.offset, line.damage.reason)
+            journal.keep(root, path, data[line.offset : end], line.offset, line.damage.reason)
     if tail:
-        quarantine.keep(root, path, data[kept:], kept, "torn tail")
+        journal.keep(root, path, data[kept:], kept, "torn tail")
     if not tail and all(one.newer for one in found):
         return ""
     files.replace(path, b"".join(good), mode=files.FILE_MODE)
@@ -181,14 +181,14 @@ def mend_timelines(subject: Subject) -> Iterator[Repair]:
         if state.torn(path) or state.timeline_flaw(session, path) is not None:
 
             def action(session: str = session, path: str = path) -> str:
-                with subject.runtime.held((Kind.TIMELINE, session)):
-                    return _mend_timeline(subject.runtime, session, path)
+                with subject.home.held((LockKind.TIMELINE, session)):
+                    return _mend_timeline(subject.home, session, path)
 
             yield from _each(path, action)
 
 
-def _mend_timeline(runtime: Runtime, session: str, path: str) -> str:
-    root, tail = runtime.layout.root, state.torn(path)
+def _mend_timeline(home: Home, session: str, path: str) -> str:
+    root, tail = home.layout.root, state.torn(path)
     flaw = state.timeline_flaw(session, path)
     if flaw is None:
         if not tail:
@@ -203,21 +203,21 @@ def _mend_timeline(runtime: Runtime, session: str, path: str) -> str:
         raise TooNewError(path, flaw.reason, line=flaw.line)
     with open(path, "rb") as file:
         data = file.read()
-    kept = quarantine.keep(root, path, data, 0, f"line {flaw.line}: {flaw.reason}")
+    kept = journal.keep(root, path, data, 0, f"line {flaw.line}: {flaw.reason}")
     end, last = _sound_prefix(session, path)
     if not end or last is None:
         files.remove(path)
         files.sync_directory(os.path.dirname(path))
         return f"no line of it is sound: begun anew; all of it is in {kept}"
-    note = _note(runtime, session, last, flaw, os.path.relpath(kept, root))
+    note = _note(home, session, last, flaw, os.path.relpath(kept, root))
     files.replace(path, data[:end] + note, mode=files.FILE_MODE)
     return f"cut before line {flaw.line} ({flaw.reason}); all of it is in {kept}"
 
 
-def _sound_prefix(session: str, path: str) -> tuple[int, journal.Line | None]:
+def _sound_prefix(session: str, path: str) -> tuple[int, journal.JournalLine | None]:
     """The offset after the last line before the damage, and that line."""
     checker = Checker(session)
-    last: journal.Line | None = None
+    last: journal.JournalLine | None = None
     for line in journal.read(path):
         if line.record is None or checker.check(line.record) is not None:
             return line.offset, last
@@ -225,9 +225,11 @@ def _sound_prefix(session: str, path: str) -> tuple[int, journal.Line | None]:
     return (os.path.getsize(path) - state.torn(path)), last
 
 
-def _note(runtime: Runtime, session: str, last: journal.Line, flaw: state.Flaw, kept: str) -> bytes:
+def _note(
+    home: Home, session: str, last: journal.JournalLine, flaw: state.Flaw, kept: str
+) -> bytes:
     """The line of a Diagnostic after the last sound one."""
-    from vyane_cli.storage import codec
+    from vyane_cli.storage import document
 
     record = last.record or {}
     head = log.head_of(record) or turns.TimelineHead(str(record.get("epoch") or ""))
@@ -238,7 +240,7 @@ def _note(runtime: Runtime, session: str, last: journal.Line, flaw: state.Flaw, 
         record.get("parent_span_id"),
     )
     text = f"line {flaw.line} was damaged ({flaw.reason}); what followed is in {kept}"
-    clock = runtime.clock()._replace(now_ms=max(runtime.clock().now_ms, int(head.at * 1000)))
+    clock = home.clock()._replace(now_ms=max(home.clock().now_ms, int(head.at * 1000)))
     state_after = turns.emit(
         turns.Transition(head),
         EventKind.DIAGNOSTIC,
@@ -248,7 +250,7 @@ def _note(runtime: Runtime, session: str, last: journal.Line, flaw: state.Flaw, 
     )
     boot = str(record.get("boot") or "")
     rendered = log.render_event(state_after.events[-1], state_after.head, identity, boot)
-    return codec.encode_line(rendered)
+    return document.encode_line(rendered)
 
 
 # ------------------------------------------------------------------ what is derived
@@ -258,7 +260,7 @@ def mend_names(subject: Subject) -> Iterator[Repair]:
     """The names for completion, from the registry."""
     if state.names(subject).ok:
         return
-    with subject.runtime.held((Kind.REGISTRY, "")):
+    with subject.home.held((LockKind.REGISTRY, "")):
         text = state.names_text(subject.layout).encode("utf-8", "replace")
         files.replace(subject.layout.names, text, durable=False)
     yield Repair(subject.layout.names, "written anew from the registry")
@@ -268,21 +270,21 @@ def mend_page(subject: Subject) -> Iterator[Repair]:
     """NEED-USER.md, from its journal."""
     if state.need_user_page(subject).ok:
         return
-    with subject.runtime.held((Kind.QUEUE, "")):
+    with subject.home.held((LockKind.QUEUE, "")):
         needs.project_page(subject.layout)
     yield Repair(subject.layout("queue", "NEED-USER.md"), "written anew from its journal")
 
 
 def mend_markers(subject: Subject) -> Iterator[Repair]:
     """What the guard looks at, from the inboxes."""
-    runtime, layout = subject.runtime, subject.layout
+    home, layout = subject.home, subject.layout
     for session_id in dict.fromkeys(one.session for one in sessions.wrong_markers(subject)):
         session = registry.load_session(layout, session_id)
         if session is None:
             continue
-        with runtime.held((Kind.INBOX, session.worker), (Kind.INBOX, session.logical_session)):
+        with home.held((LockKind.INBOX, session.worker), (LockKind.INBOX, session.logical_session)):
             if registry.read_current(layout, session.worker) != session.id:
                 continue
-            wanted = sessions.planned(runtime, session)
-            markers.show(layout, session.id, session.worker, wanted, runtime.clock().now_ms)
+            wanted = sessions.planned(home, session)
+            markers.show(layout, session.id, session.worker, wanted, home.clock().now_ms)
         yield Repair(layout.wake(session.id), f"markers of {session.name} set by its inbox")

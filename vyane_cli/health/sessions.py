@@ -7,12 +7,13 @@ import os
 from datetime import datetime
 from typing import NamedTuple
 
-from vyane_cli.delivery.settling import plan_markers
-from vyane_cli.health.subject import Finding, Seen, Subject, some
-from vyane_cli.home import Runtime
+from vyane_cli.delivery.deliver import plan_markers
+from vyane_cli.delivery.view import transports_of
+from vyane_cli.health.subject import ExaminedWorker, Finding, Subject, some
+from vyane_cli.home import Home
 from vyane_cli.mail import inbox
-from vyane_cli.mail.boxes import boxes_of
-from vyane_cli.mail.mailbox import Entry
+from vyane_cli.mail.inbox import boxes_of
+from vyane_cli.mail.mailbox import MailEntry
 from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.session import HostSession, Markers
@@ -96,7 +97,8 @@ def transports(subject: Subject) -> Finding:
     """Every session that runs can be woken."""
     deaf, listed = [], []
     for seen in subject.live:
-        ways, session = seen.look.transports, seen.look.session
+        session = seen.look.session
+        ways = transports_of(subject.home, seen.worker, seen.look)
         listed.append(f"{seen.worker.name}: {' '.join(ways) or 'none'}")
         attended = session is not None and session.attended and session.host != "generic"
         if attended and "watch" not in ways:
@@ -113,12 +115,12 @@ def transports(subject: Subject) -> Finding:
 
 def dead_workers(subject: Subject) -> Finding:
     """No worker died with mail that nobody has read."""
-    dead: list[tuple[str, Seen]] = []
-    closed: list[tuple[str, Seen]] = []
+    dead: list[tuple[str, ExaminedWorker]] = []
+    closed: list[tuple[str, ExaminedWorker]] = []
     for seen in subject.workers:
         if seen.look.liveness is not Liveness.EXITED:
             continue
-        count = len(_waiting(subject.runtime, seen))
+        count = len(_waiting(subject.home, seen))
         if count:
             line = f"{seen.worker.name} ({count} pending)"
             (dead if seen.died else closed).append((line, seen))
@@ -173,11 +175,11 @@ def overdue(subject: Subject) -> Finding:
 
 def oldest_unshown(subject: Subject) -> Finding:
     """Startable mail to a session that runs is shown within a quarter of an hour."""
-    oldest: tuple[float, str, Entry] | None = None
+    oldest: tuple[float, str, MailEntry] | None = None
     everything = [
         (entry.message.ts, seen, entry)
         for seen in subject.workers
-        for entry in _waiting(subject.runtime, seen)
+        for entry in _waiting(subject.home, seen)
     ]
     for ts, seen, entry in everything:
         if seen.live and entry.message.startable and (oldest is None or ts < oldest[0]):
@@ -209,8 +211,8 @@ def many_workers(subject: Subject) -> Finding:
     )
 
 
-def _waiting(runtime: Runtime, seen: Seen) -> list[Entry]:
-    paths = boxes_of(runtime, seen.worker.id, seen.worker.logical_session_id)
+def _waiting(home: Home, seen: ExaminedWorker) -> list[MailEntry]:
+    paths = boxes_of(home, seen.worker.id, seen.worker.logical_session_id)
     return [entry for path in paths for entry in inbox.read(path).mailbox.pending]
 
 
@@ -245,8 +247,8 @@ def wrong_markers(subject: Subject) -> list[Mark]:
         session = seen.look.session
         if session is None or session.host == "generic":
             continue
-        runtime, layout = subject.runtime, subject.layout
-        wanted = planned(runtime, session)
+        home, layout = subject.home, subject.layout
+        wanted = planned(home, session)
         pairs = (
             ("pending", layout.pending(session.id), wanted.pending),
             ("control", layout.control(session.id), wanted.control),
@@ -260,13 +262,12 @@ def wrong_markers(subject: Subject) -> list[Mark]:
     return found
 
 
-def planned(runtime: Runtime, session: HostSession) -> Markers:
+def planned(home: Home, session: HostSession) -> Markers:
     """What the markers of a session must say."""
     boxes = [
-        inbox.read(path).mailbox
-        for path in boxes_of(runtime, session.worker, session.logical_session)
+        inbox.read(path).mailbox for path in boxes_of(home, session.worker, session.logical_session)
     ]
-    return plan_markers(boxes, runtime.clock(), runtime.config.limits)
+    return plan_markers(boxes, home.clock(), home.config.limits)
 
 
 def unregistered(subject: Subject) -> Finding:

@@ -15,9 +15,8 @@ from vyane_cli.health.subject import Finding, Subject, some
 from vyane_cli.kernel.ids import is_safe_id
 from vyane_cli.projects import claims, ledger, notices, projects, schedule
 from vyane_cli.sessions import registry
-from vyane_cli.storage import document, files, journal, quarantine
-from vyane_cli.storage.layout import Layout
-from vyane_cli.storage.strangers import strangers
+from vyane_cli.storage import document, files, journal
+from vyane_cli.storage.layout import Layout, strangers
 from vyane_cli.timeline import log
 
 LITTLE_BYTES = 64 * 1024 * 1024
@@ -104,7 +103,7 @@ def _files(root: str) -> Iterator[tuple[str, os.stat_result]]:
 def config(subject: Subject) -> Finding:
     """`config.toml` can be read, and every key in it is known."""
     try:
-        subject.runtime.config  # noqa: B018 - reading it is the check
+        subject.home.config  # noqa: B018 - reading it is the check
     except VyaneError as error:
         hint = error.hint or "mend it by hand"
         return Finding(False, error.message, f"{hint}; or `mv {subject.layout.config} config.old`")
@@ -308,13 +307,13 @@ def books(subject: Subject) -> Finding:
 
 def quarantined(subject: Subject) -> Finding:
     """The quarantine has not grown large."""
-    kept = quarantine.listing(subject.layout.root)
+    kept = journal.listing(subject.layout.root)
     if not kept:
         return Finding(True, "empty")
     size = sum(one["bytes"] for one in kept)
     names = some([os.path.basename(one["file"]) for one in kept])
     detail = f"{len(kept)} repairs, {size} bytes set aside: {names}"
-    if size <= quarantine.LIMIT_BYTES:
+    if size <= journal.LIMIT_BYTES:
         return Finding(True, detail)
     return Finding(
         False, detail, f"look through {subject.layout.quarantine}, then remove what you do not need"

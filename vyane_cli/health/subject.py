@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from vyane_cli.errors import CorruptStateError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.kernel.config import Config
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.liveness import Look, look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.setup.hooks import HostSettings, Status, status
+from vyane_cli.setup.hooks import HooksStatus, HostSettings, status
 from vyane_cli.storage import processes
 
 LIVE = (Liveness.BUSY, Liveness.IDLE)
@@ -27,7 +27,7 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-class Seen(NamedTuple):
+class ExaminedWorker(NamedTuple):
     """One worker with what its session's files say."""
 
     worker: Worker
@@ -52,9 +52,9 @@ class Seen(NamedTuple):
 class Subject:
     """The state root and what several checks ask of it. Everything is read on first use."""
 
-    def __init__(self, runtime: Runtime, host: HostSettings, folder: str) -> None:
-        self.runtime, self.host, self.folder = runtime, host, folder
-        self.layout, self.clock = runtime.layout, runtime.clock()
+    def __init__(self, home: Home, host: HostSettings, folder: str) -> None:
+        self.home, self.host, self.folder = home, host, folder
+        self.layout, self.clock = home.layout, home.clock()
 
     @property
     def there(self) -> bool:
@@ -64,29 +64,35 @@ class Subject:
     @property
     def config(self) -> Config:
         """The settings in force; raises for a file that cannot be read."""
-        return self.runtime.config
+        return self.home.config
 
     @cached_property
-    def hooks(self) -> Status:
+    def hooks(self) -> HooksStatus:
         """The guard and the settings files."""
-        return status(self.runtime, self.host, self.folder)
+        return status(self.home, self.host, self.folder)
 
     @cached_property
-    def workers(self) -> tuple[Seen, ...]:
+    def workers(self) -> tuple[ExaminedWorker, ...]:
         """Every worker that is not final. Of one whose document is damaged nothing is known."""
         found = []
         for worker in registry.Registry(self.layout).listing():
             if worker.final:
                 continue
             try:
-                seen = look(self.runtime, worker)
+                seen = look(self.home, worker)
             except CorruptStateError as error:  # `documents` names it
-                seen = Look(Liveness.UNKNOWN, None, None, (), 0.0, error.message)
-            found.append(Seen(worker, seen))
+                seen = Look(
+                    liveness=Liveness.UNKNOWN,
+                    session=None,
+                    turn=None,
+                    beat_at=0.0,
+                    damaged=error.message,
+                )
+            found.append(ExaminedWorker(worker, seen))
         return tuple(found)
 
     @property
-    def live(self) -> list[Seen]:
+    def live(self) -> list[ExaminedWorker]:
         """The workers whose session runs."""
         return [seen for seen in self.workers if seen.live]
 

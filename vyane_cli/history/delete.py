@@ -17,17 +17,18 @@ from vyane_cli.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from vyane_cli.history.select import find_timeline
-from vyane_cli.sessions.identity import require_person, whoami
+from vyane_cli.history.queries import find_timeline
+from vyane_cli.sessions.authority import require_person
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.storage import files, processes
 from vyane_cli.storage.files import listdir
 from vyane_cli.storage.layout import Layout
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 TRASH = ".trash-"
 
@@ -45,11 +46,11 @@ class DeletedTimeline:
 
 
 def delete_timeline(
-    runtime: Runtime, who: str, *, yes: bool, missing_ok: bool = False
+    home: Home, who: str, *, yes: bool, missing_ok: bool = False
 ) -> DeletedTimeline:
     """Remove a timeline. ConflictError (`turn_open`) while a turn of a live process is open."""
-    found = find_timeline(runtime, who)
-    layout = runtime.layout
+    found = find_timeline(home, who)
+    layout = home.layout
     if not yes:
         raise InvalidInputError(
             "yes",
@@ -59,9 +60,9 @@ def delete_timeline(
             hint=f"vyane timeline delete {who or found.session} --yes",
             slug="confirm",
         )
-    require_person(runtime, whoami(runtime), "delete a timeline")
+    require_person(home, whoami(home), "delete a timeline")
     folder = os.path.dirname(found.path)
-    with runtime.held((Kind.TIMELINE, found.session)):
+    with home.held((LockKind.TIMELINE, found.session)):
         if not os.path.isdir(folder):
             if missing_ok:
                 return DeletedTimeline(session=found.session, events=0, deleted=False, swept=0)
@@ -75,7 +76,7 @@ def delete_timeline(
             raise ConflictError(
                 f"turn {opened.id} is open", slug="turn_open", hint="end the turn first"
             )
-        name = TRASH + found.session + "-" + runtime.new_id(runtime.clock().now_ms)
+        name = TRASH + found.session + "-" + home.new_id(home.clock().now_ms)
         files.move(folder, layout("timelines", name))
         try:
             files.sync_directories(layout("timelines", name), layout.root)

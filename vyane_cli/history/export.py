@@ -12,8 +12,7 @@ from typing import Any
 from vyane_cli import __version__
 from vyane_cli.errors import InvalidInputError, StorageError
 from vyane_cli.history import otlp
-from vyane_cli.history.queries import event_of
-from vyane_cli.history.select import Found, find_timeline
+from vyane_cli.history.queries import SelectedTimeline, event_of, find_timeline
 from vyane_cli.history.story import Chapter, TimelineEvent, tell_turns
 from vyane_cli.storage import files
 from vyane_cli.timeline.reader import Reader
@@ -22,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
     Tell = Callable[[Chapter], Iterable[str]]
 
@@ -39,12 +38,12 @@ class WrittenExport:
     bytes: int
 
 
-def export_timeline(runtime: Runtime, who: str, form: str, tell: Tell) -> Iterator[str]:
+def export_timeline(home: Home, who: str, form: str, tell: Tell) -> Iterator[str]:
     """The text, in pieces. `tell` puts a chapter of the story in Markdown."""
     if form not in FORMATS:
         expected = "one of " + ", ".join(FORMATS)
         raise InvalidInputError("format", form, expected, slug="unknown_format")
-    found = find_timeline(runtime, who)
+    found = find_timeline(home, who)
     reader = Reader(found.path, found.session)
     if form == "jsonl":
         return (_line(event_of(seen, found.session)) + "\n" for seen in reader.read())
@@ -52,7 +51,9 @@ def export_timeline(runtime: Runtime, who: str, form: str, tell: Tell) -> Iterat
     return _markdown(found, records, tell) if form == "md" else _otlp(found, records)
 
 
-def _markdown(found: Found, records: Iterable[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
+def _markdown(
+    found: SelectedTimeline, records: Iterable[Mapping[str, Any]], tell: Tell
+) -> Iterator[str]:
     yield f"# {found.name} ({found.session})\n"
     for chapter in tell_turns(records):
         yield "\n"
@@ -60,7 +61,7 @@ def _markdown(found: Found, records: Iterable[Mapping[str, Any]], tell: Tell) ->
             yield line + "\n"
 
 
-def _otlp(found: Found, records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _otlp(found: SelectedTimeline, records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     resource = otlp.attributes({"service.name": "vyane", "service.version": __version__})
     scope = {"name": "vyane.timeline", "version": __version__}
     yield '{"resourceSpans":[{"resource":' + _json({"attributes": resource})

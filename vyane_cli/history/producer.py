@@ -13,24 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
-from vyane_cli.history.queries import event_of
-from vyane_cli.history.select import Found, find_timeline
+from vyane_cli.history.queries import SelectedTimeline, event_of, find_timeline
 from vyane_cli.history.story import TimelineEvent
 from vyane_cli.history.tokens import Token, parse_token, render_token
 from vyane_cli.hosts.port import Trigger
 from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.kernel.json import clean
 from vyane_cli.kernel.process import Process
-from vyane_cli.kernel.schemas import clean
 from vyane_cli.kernel.values import InJson
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.facts import diagnose
 from vyane_cli.storage import files, processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import log, reader, turns
 from vyane_cli.timeline.events import (
     PRODUCED,
     EventKind,
-    Outcome,
+    TurnOutcome,
     check_event,
     check_kind,
     check_outcome,
@@ -39,7 +38,7 @@ from vyane_cli.timeline.turns import OpenTurn, TimelineHead, Transition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 CODE_MAX, TEXT_MAX = 64, 2_000
 
@@ -53,7 +52,7 @@ class StartedTurn:
 
 
 def start_turn(
-    runtime: Runtime,
+    home: Home,
     who: str,
     *,
     trigger: str = Trigger.PRODUCER,
@@ -71,7 +70,7 @@ def start_turn(
         raise InvalidInputError("trigger", trigger, expected, slug="unknown_trigger")
     if prompt_chars is not None and prompt_chars < 0:
         raise InvalidInputError("prompt-chars", prompt_chars, "zero or more")
-    found = find_timeline(runtime, who)
+    found = find_timeline(home, who)
     process = _process(found, pid)
     session = found.host_session.id if found.host_session is not None else found.session
     identity = log.Identity(
@@ -80,23 +79,23 @@ def start_turn(
         found.host_session.trace if found.host_session is not None else None,
         found.host_session.parent_span if found.host_session is not None else None,
     )
-    with runtime.held((Kind.TIMELINE, found.session)):
+    with home.held((LockKind.TIMELINE, found.session)):
         opened = log.Timeline(
-            found.path, runtime.layout.root, identity, runtime.entropy(16).hex(), checked=True
+            found.path, home.layout.root, identity, home.entropy(16).hex(), checked=True
         )
         try:
-            clock = runtime.clock()
+            clock = home.clock()
             state = Transition(opened.head)
             elsewhere = False
             if opened.head.open is not None:
-                code, elsewhere = _over(runtime, found, opened.head.open, session, abandon)
-                state = turns.finish(state, clock, Outcome.INTERRUPTED, code) if code else state
+                code, elsewhere = _over(home, found, opened.head.open, session, abandon)
+                state = turns.finish(state, clock, TurnOutcome.INTERRUPTED, code) if code else state
             if state.head.open is None:
-                token = runtime.entropy(12).hex()
+                token = home.entropy(12).hex()
                 state = turns.start(
                     state,
                     clock,
-                    turn=runtime.new_id(clock.now_ms),
+                    turn=home.new_id(clock.now_ms),
                     token=token,
                     trigger=Trigger(trigger),
                     session=session,
@@ -109,18 +108,18 @@ def start_turn(
             opened.close()
     if elsewhere and state.head.open is not None and found.host_session is not None:
         text = f"turn {state.head.open.id} is open in {state.head.open.session}"
-        diagnose(runtime, found.host_session, "turn_open_elsewhere", text)
+        diagnose(home, found.host_session, "turn_open_elsewhere", text)
     if not state.events:
         _refuse_open(state.head, elsewhere)
     started = state.head.open
     assert started is not None
-    _beat(runtime, session)
-    event = _event(runtime, found.session, started.seq)
+    _beat(home, session)
+    event = _event(home, found.session, started.seq)
     sealed = Token(found.session, started.id, started.seq, started.token)
     return StartedTurn(event=event, token=render_token(sealed))
 
 
-def _process(found: Found, pid: int) -> Process | None:
+def _process(found: SelectedTimeline, pid: int) -> Process | None:
     if pid:
         process = processes.identify(pid)
         if process is None:
@@ -130,12 +129,12 @@ def _process(found: Found, pid: int) -> Process | None:
 
 
 def _over(
-    runtime: Runtime, found: Found, opened: OpenTurn, session: str, abandon: bool
+    home: Home, found: SelectedTimeline, opened: OpenTurn, session: str, abandon: bool
 ) -> tuple[str, bool]:
     """(why the open turn is over, empty while it is not; whether it is another session's)."""
     elsewhere = opened.session != session
     other = (
-        registry.load_session(runtime.layout, opened.session)
+        registry.load_session(home.layout, opened.session)
         if elsewhere and is_safe_id(opened.session)
         else None
     )
@@ -164,7 +163,7 @@ def _refuse_open(head: TimelineHead, elsewhere: bool) -> NoReturn:
 
 
 def emit_event(
-    runtime: Runtime,
+    home: Home,
     token: str,
     kind: str,
     payload: Mapping[str, Any],
@@ -186,7 +185,7 @@ def emit_event(
             slug="kind_reserved",
         )
     checked = check_event(known, clean(dict(payload), "payload"))
-    longest = max(TEXT_MAX, int(runtime.config["timeline.excerpt_chars"]))
+    longest = max(TEXT_MAX, int(home.config["timeline.excerpt_chars"]))
     for key, value in checked.items():
         if isinstance(value, str) and len(value) > longest:
             raise InvalidInputError(
@@ -195,20 +194,20 @@ def emit_event(
                 f"at most {longest} characters",
                 hint="a timeline keeps names, counts and a few words, and no output",
             )
-    with _Turn(runtime, wanted) as turn:
+    with _Turn(home, wanted) as turn:
         if turn.opened is None:
             raise ConflictError(
                 f"turn {wanted.turn} has finished",
                 slug="turn_finished",
                 hint="an event is never given to another turn: start the next one",
             )
-        made = turns.emit(turn.state, known, checked, runtime.clock(), origin=turn.origin)
+        made = turns.emit(turn.state, known, checked, home.clock(), origin=turn.origin)
         turn.commit(made, flush=flush)
     return turn.event()
 
 
 def finish_turn(
-    runtime: Runtime,
+    home: Home,
     token: str,
     outcome: str,
     code: str = "",
@@ -221,12 +220,12 @@ def finish_turn(
     wanted = parse_token(token)
     end = check_outcome(outcome)
     code, text = clean(code, "code")[:CODE_MAX], clean(text, "text")[:TEXT_MAX]
-    with _Turn(runtime, wanted) as turn:
+    with _Turn(home, wanted) as turn:
         if turn.opened is not None:
             turn.commit(
                 turns.finish(
                     turn.state,
-                    runtime.clock(),
+                    home.clock(),
                     end,
                     code,
                     text=text,
@@ -248,12 +247,12 @@ def finish_turn(
 class _Turn:
     """A token's timeline, opened under its lock: the turn is open, or `seq` is its terminal."""
 
-    def __init__(self, runtime: Runtime, token: Token) -> None:
-        self.runtime, self.token = runtime, token
-        self.path = runtime.layout.timeline(token.session)
+    def __init__(self, home: Home, token: Token) -> None:
+        self.home, self.token = home, token
+        self.path = home.layout.timeline(token.session)
         if not os.path.exists(self.path):
             raise unknown_turn(token)
-        self.lock = runtime.held((Kind.TIMELINE, token.session))
+        self.lock = home.held((LockKind.TIMELINE, token.session))
         self.opened: OpenTurn | None = None
         self.origin: Mapping[str, str] = {}
         self.seq = 0
@@ -261,7 +260,7 @@ class _Turn:
     def __enter__(self) -> _Turn:
         self.lock.__enter__()
         try:
-            root, token = self.runtime.layout.root, self.token
+            root, token = self.home.layout.root, self.token
             identity = log.last_identity(self.path, token.session)
             self.timeline = log.Timeline(self.path, root, identity, "")
             try:
@@ -294,11 +293,11 @@ class _Turn:
         self.timeline.commit(state, flush=flush)
         self.seq = state.head.seq
         if self.opened is not None:
-            _beat(self.runtime, self.opened.session)
+            _beat(self.home, self.opened.session)
 
     def event(self) -> TimelineEvent:
         """The event that was appended, or the terminal that was there."""
-        return _event(self.runtime, self.token.session, self.seq)
+        return _event(self.home, self.token.session, self.seq)
 
 
 def unknown_turn(token: Token) -> NotFoundError:
@@ -324,21 +323,21 @@ def _terminal(path: str, token: Token) -> int:
     raise unknown_turn(token)
 
 
-def _event(runtime: Runtime, session: str, seq: int) -> TimelineEvent:
-    seen = reader.event_at(runtime.layout.timeline(session), seq)
+def _event(home: Home, session: str, seq: int) -> TimelineEvent:
+    seen = reader.event_at(home.layout.timeline(session), seq)
     assert seen is not None, "it was just appended"
     return event_of(seen, session)
 
 
-def _origin(found: Found) -> Mapping[str, str]:
+def _origin(found: SelectedTimeline) -> Mapping[str, str]:
     host = found.host_session
     origin = {"provider": host.host if host is not None else "producer"}
     return {**origin, "native_session": host.id} if host is not None else origin
 
 
-def _beat(runtime: Runtime, session: str) -> None:
+def _beat(home: Home, session: str) -> None:
     """The heartbeat is derived from accepted events; it is not worth an error."""
     try:
-        files.touch(runtime.layout.beat(session))
+        files.touch(home.layout.beat(session))
     except Exception:
         return

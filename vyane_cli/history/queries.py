@@ -6,24 +6,32 @@ flushed, so that a crash shows some of them again and passes over none.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from vyane_cli.errors import InvalidInputError
-from vyane_cli.history.select import Found, find_timeline
-from vyane_cli.history.story import CaughtUp, TimelineEvent
-from vyane_cli.kernel.ids import is_safe_id, is_ulid
-from vyane_cli.timeline import consumers
+from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.history.story import CaughtUp, Chapter, TimelineEvent, tell_turns
+from vyane_cli.kernel.ids import is_logical_session_id, is_safe_id, is_ulid
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.sessions.session import HostSession
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.sessions.worker import Worker, find_worker
+from vyane_cli.timeline import log
+from vyane_cli.timeline import reader as consumers
 from vyane_cli.timeline.cursors import Cursor, parse_cursor, render_cursor
 from vyane_cli.timeline.events import Category, EventKind, check_kind
-from vyane_cli.timeline.reader import Reader, Seen
+from vyane_cli.timeline.reader import Reader, StoredEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.storage.watch import Changes
+
 
 COMMIT_EVERY = 100
 """A consumer that catches up stores its cursor after so many events, and when it has caught up."""
@@ -31,7 +39,7 @@ INNER = ("head", "left", "boot")
 """Keys of a line that are the store's own."""
 
 
-class Mode(StrEnum):
+class WatchMode(StrEnum):
     """What of a timeline is read."""
 
     HISTORY = "history"  # what is there, then end
@@ -73,7 +81,7 @@ class Filter(NamedTuple):
 class Watch(NamedTuple):
     """What is asked for, checked."""
 
-    mode: Mode
+    mode: WatchMode
     after: Cursor | None = None
     consumer: str = ""
     reset: Reset | None = None
@@ -92,7 +100,11 @@ def check_watch(
     since: float = 0.0,
 ) -> Watch:
     """A watch from words; InvalidInputError for no mode, two modes, or a word that is not known."""
-    if len(modes) > 1 or (modes == (Mode.TAIL,) and (after or consumer)) or (after and consumer):
+    if (
+        len(modes) > 1
+        or (modes == (WatchMode.TAIL,) and (after or consumer))
+        or (after and consumer)
+    ):
         given = [*modes, *(["after"] if after else []), *(["consumer"] if consumer else [])]
         raise InvalidInputError(
             "mode",
@@ -111,8 +123,10 @@ def check_watch(
             hint="--history ends, --follow goes on, --tail shows only what comes; "
             "`vyane timeline show` tells the story",
         )
-    if modes and modes[0] not in tuple(Mode):
-        raise InvalidInputError("mode", modes[0], "one of " + ", ".join(Mode), slug="wrong_mode")
+    if modes and modes[0] not in tuple(WatchMode):
+        raise InvalidInputError(
+            "mode", modes[0], "one of " + ", ".join(WatchMode), slug="wrong_mode"
+        )
     if consumer and not is_safe_id(consumer):
         raise InvalidInputError("consumer", consumer, "a name of A-Z, a-z, 0-9, _ and -")
     if reset and reset not in tuple(Reset):
@@ -126,11 +140,11 @@ def check_watch(
     if turn and not (turn.isdecimal() or is_ulid(turn)):
         raise InvalidInputError("turn", turn, "the id of a turn, or its number")
     return Watch(
-        Mode(modes[0]) if modes else Mode.FOLLOW,
-        parse_cursor(after) if after else None,
-        consumer,
-        Reset(reset) if reset else None,
-        Filter(
+        mode=WatchMode(modes[0]) if modes else WatchMode.FOLLOW,
+        after=parse_cursor(after) if after else None,
+        consumer=consumer,
+        reset=Reset(reset) if reset else None,
+        filter=Filter(
             tuple(check_kind(kind) for kind in kinds),
             Category(category) if category else None,
             turn,
@@ -140,7 +154,7 @@ def check_watch(
 
 
 def watch(
-    runtime: Runtime,
+    home: Home,
     who: str,
     wanted: Watch,
     *,
@@ -153,17 +167,17 @@ def watch(
     Asking for the next one says that the one before is printed and flushed. `out`: a pipe; the
     watch ends when nobody reads it. `timeout_s`: it ends when nothing has come for so long.
     """
-    found = find_timeline(runtime, who)
+    found = find_timeline(home, who)
     reader = Reader(found.path, found.session)
-    if wanted.mode is Mode.HISTORY:
-        place = _Place(runtime, found, reader, wanted)
+    if wanted.mode is WatchMode.HISTORY:
+        place = _Place(home, found, reader, wanted)
         yield from place.shown()
         return
     from vyane_cli.storage.watch import Changes
 
     with Changes(found.path) as changes:  # before the first look, so that no change is missed
-        place = _Place(runtime, found, reader, wanted)
-        if wanted.mode is Mode.FOLLOW:
+        place = _Place(home, found, reader, wanted)
+        if wanted.mode is WatchMode.FOLLOW:
             yield from place.shown()
             yield _caught_up(reader)
         last = time.monotonic()
@@ -183,16 +197,16 @@ def watch(
 class _Place:
     """Where a watch stands: the reader, and for a consumer the cursor that is stored."""
 
-    def __init__(self, runtime: Runtime, found: Found, reader: Reader, wanted: Watch) -> None:
-        self.runtime, self.found, self.reader, self.wanted = runtime, found, reader, wanted
+    def __init__(self, home: Home, found: SelectedTimeline, reader: Reader, wanted: Watch) -> None:
+        self.home, self.found, self.reader, self.wanted = home, found, reader, wanted
         self.stored = 0
         if wanted.after is not None:
             reader.seek(wanted.after)
         elif wanted.consumer:
             self._begin()
-        elif wanted.mode is Mode.TAIL:
+        elif wanted.mode is WatchMode.TAIL:
             reader.seek_end()
-        elif wanted.mode is Mode.HISTORY and wanted.filter.turn_number is not None:
+        elif wanted.mode is WatchMode.HISTORY and wanted.filter.turn_number is not None:
             reader.seek_turn(wanted.filter.turn_number)
 
     def _begin(self) -> None:
@@ -202,7 +216,7 @@ class _Place:
                 reader.seek_end()
             self._store()
             return
-        cursor = consumers.load(self.runtime.layout, self.found.session, wanted.consumer)
+        cursor = consumers.load(self.home.layout, self.found.session, wanted.consumer)
         if cursor is not None:
             reader.seek(cursor)
         self.stored = reader.cursor.seq
@@ -222,13 +236,13 @@ class _Place:
             self._store()
 
     def _store(self) -> None:
-        cursor, layout = self.reader.cursor, self.runtime.layout
-        at = self.runtime.clock().at
+        cursor, layout = self.reader.cursor, self.home.layout
+        at = self.home.clock().at
         consumers.save(layout, self.found.session, self.wanted.consumer, cursor, at)
         self.stored = cursor.seq
 
 
-def event_of(seen: Seen, session: str) -> TimelineEvent:
+def event_of(seen: StoredEvent, session: str) -> TimelineEvent:
     """An event as programs get it: the line without the store's own keys, and its cursor."""
     record = {key: value for key, value in seen.record.items() if key not in INNER}
     cursor = Cursor(session, record["epoch"], record["seq"], seen.mark)
@@ -244,4 +258,150 @@ def _caught_up(reader: Reader) -> CaughtUp:
         watermark=cursor.seq,
         lag=max(head.seq - cursor.seq, 0) if head is not None else 0,
         cursor=render_cursor(cursor),
+    )
+
+
+class SelectedTimeline(NamedTuple):
+    """A timeline's place, and the worker that it is about, if one is known."""
+
+    session: str
+    """The logical session."""
+    path: str
+    worker: Worker | None = None
+    host_session: HostSession | None = None
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.worker.name if self.worker is not None else self.session
+
+
+def find_timeline(home: Home, who: str) -> SelectedTimeline:
+    """By worker name, worker id or its beginning, vs-id, or host session id; empty: one's own.
+
+    The timeline itself need not exist yet. NotFoundError names the nearest workers.
+    """
+    layout = home.layout
+    workers = registry.Registry(layout).listing()
+    if not who:
+        speaker = whoami(home)
+        if speaker.kind is not FromKind.WORKER or speaker.session is None:
+            raise InvalidInputError(
+                "session",
+                "",
+                "given",
+                missing=True,
+                hint="outside of a session name one: `vyane workers`",
+            )
+        worker = next((w for w in workers if w.id == speaker.id), None)
+        return _found(home, speaker.session.logical_session, worker)
+    if is_logical_session_id(who):
+        known = registry.load_logical_session(layout, who)
+        if known is None and not os.path.isdir(os.path.dirname(layout.timeline(who))):
+            raise NotFoundError("session", who)
+        of = [w for w in workers if w.logical_session_id == who]
+        return _found(home, who, of[-1] if of else None)
+    try:
+        worker = find_worker(who, workers)
+    except NotFoundError:
+        session = registry.load_session(layout, who) if is_safe_id(who) else None
+        if session is None:
+            raise
+        worker = next((w for w in workers if w.id == session.worker), None)
+        return _found(home, session.logical_session, worker)
+    return _found(home, worker.logical_session_id, worker)
+
+
+def _found(home: Home, session: str, worker: Worker | None) -> SelectedTimeline:
+    layout = home.layout
+    host = registry.current_session(layout, worker.id) if worker is not None else None
+    return SelectedTimeline(session, layout.timeline(session), worker, host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineStory:
+    """The last turns of a session, newest last, with the facts between them."""
+
+    session: str
+    worker: str | None
+    name: str
+    epoch: str
+    seq: int
+    turns: int
+    earlier: int
+    """How many turns are left out."""
+    story: tuple[Chapter, ...]
+
+
+def show_timeline(home: Home, who: str, last: int = 10) -> TimelineStory:
+    """The last turns, newest last, with the facts between them; `earlier` turns are left out."""
+    found = find_timeline(home, who)
+    reader = Reader(found.path, found.session)
+    head = reader.head()
+    turns = head.turns if head is not None else 0
+    first = max(turns - last + 1, 1)
+    if first > 1:
+        reader.seek_turn(first)
+    chapters = tuple(tell_turns(seen.record for seen in reader.read()))
+    return TimelineStory(
+        session=found.session,
+        worker=found.worker.id if found.worker is not None else None,
+        name=found.name,
+        epoch=reader.cursor.epoch,
+        seq=reader.cursor.seq,
+        turns=turns,
+        earlier=first - 1,
+        story=chapters,
+    )
+
+
+LONG_BYTES = 8 * 1024 * 1024
+"""From this size on it takes long enough to say how far it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedTimeline:
+    """What a whole check of a timeline found, all of it sound."""
+
+    ok: bool = True
+    session: str
+    file: str
+    events: int
+    turns: int
+    epoch: str | None
+    open: str | None
+    """The id of the open turn."""
+    bytes: int
+    torn_bytes: int
+    """The length of an append that a crash cut short."""
+
+
+def verify_timeline(
+    home: Home, who: str, progress: Callable[[int, int], object] | None = None
+) -> VerifiedTimeline:
+    """What a whole check found; CorruptStateError with file, line and reason at the first damage.
+
+    `progress(done, size)` is called now and then for a long file.
+    """
+    found = find_timeline(home, who)
+    Reader(found.path, found.session)  # refuses a file that others may read
+    size = os.path.getsize(found.path) if os.path.exists(found.path) else 0
+    tell = None
+    if progress is not None and size >= LONG_BYTES:
+        wanted = progress
+
+        def tell(done: int) -> object:
+            return wanted(done, size)
+
+    checked = log.check(found.path, found.session, progress=tell)
+    head = checked.head
+    return VerifiedTimeline(
+        session=found.session,
+        file=found.path,
+        events=checked.events,
+        turns=checked.turns,
+        epoch=head.epoch if head is not None else None,
+        open=head.open.id if head is not None and head.open is not None else None,
+        bytes=checked.end,
+        torn_bytes=max(size - checked.end, 0),
     )

@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 
-from vyane_cli.hosts.port import Event, HookCall, Reply, ToolCall, Trigger
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply, ToolCall, Trigger
 from vyane_cli.kernel import json
 from vyane_cli.kernel.ids import is_safe_id
 from vyane_cli.kernel.process import Process
@@ -26,25 +26,25 @@ WORKER_TYPE = "claude"
 WAKE_STATUS = 2
 """The exit status with which an asynchronous handler begins a turn."""
 
-EVENTS: Mapping[str, Event] = {
-    "SessionStart": Event.SESSION_START,
-    "UserPromptSubmit": Event.PROMPT,
-    "PreToolUse": Event.TOOL,
-    "PermissionRequest": Event.PERMISSION,
-    "PostToolUse": Event.BATCH,
-    "PostToolUseFailure": Event.BATCH,
-    "PostToolBatch": Event.BATCH,
-    "Stop": Event.STOP,
-    "StopFailure": Event.STOP_FAILURE,
-    "SessionEnd": Event.SESSION_END,
-    "FileChanged": Event.FILE_CHANGED,
-    "CwdChanged": Event.CWD_CHANGED,
-    "SubagentStart": Event.SUBAGENT,
-    "SubagentStop": Event.SUBAGENT,
+EVENTS: Mapping[str, HostEvent] = {
+    "SessionStart": HostEvent.SESSION_START,
+    "UserPromptSubmit": HostEvent.PROMPT,
+    "PreToolUse": HostEvent.TOOL,
+    "PermissionRequest": HostEvent.PERMISSION,
+    "PostToolUse": HostEvent.BATCH,
+    "PostToolUseFailure": HostEvent.BATCH,
+    "PostToolBatch": HostEvent.BATCH,
+    "Stop": HostEvent.STOP,
+    "StopFailure": HostEvent.STOP_FAILURE,
+    "SessionEnd": HostEvent.SESSION_END,
+    "FileChanged": HostEvent.FILE_CHANGED,
+    "CwdChanged": HostEvent.CWD_CHANGED,
+    "SubagentStart": HostEvent.SUBAGENT,
+    "SubagentStop": HostEvent.SUBAGENT,
 }
 
 ONE_TOOL = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"})
-MAIN_ONLY = frozenset({Event.PROMPT, Event.STOP, Event.STOP_FAILURE})
+MAIN_ONLY = frozenset({HostEvent.PROMPT, HostEvent.STOP, HostEvent.STOP_FAILURE})
 NOTIFICATION = "<task-notification>"
 TYPED = "[vyane] "
 """Begins the line that vyane types into a pane."""
@@ -74,27 +74,27 @@ def parse(
     payload, problem = _decode(data)
     name = _text(payload, "hook_event_name") or event
     session = _text(payload, "session_id") or environ.get("CLAUDE_CODE_SESSION_ID", "")
-    kind = EVENTS.get(name, Event.OTHER)
+    kind = EVENTS.get(name, HostEvent.OTHER)
     if name == "Notification" and _text(payload, "notification_type") == "idle_prompt":
-        kind = Event.IDLE
+        kind = HostEvent.IDLE
     if not is_safe_id(session):
         problem = problem or f"session id {session[:40]!r} is not one"
         session = ""
     pid = environ.get("CLAUDE_PID", "")
     process = identify(int(pid) if pid.isdecimal() else host_pid)
-    subagent = bool(payload.get("agent_id")) and kind is not Event.SESSION_START
+    subagent = bool(payload.get("agent_id")) and kind is not HostEvent.SESSION_START
     prompt = _text(payload, "prompt")
     result = _text(payload, "last_assistant_message")
     call = HookCall(
         NAME,
-        kind if not problem else Event.OTHER,
+        kind if not problem else HostEvent.OTHER,
         name,
         session,
-        rewake=rewake or kind in (Event.FILE_CHANGED, Event.IDLE),
+        rewake=rewake or kind in (HostEvent.FILE_CHANGED, HostEvent.IDLE),
         attended=environ.get("CLAUDE_CODE_SESSION_ATTENDED", "1") != "0",
         subagent=subagent and kind not in MAIN_ONLY,
         turn=_text(payload, "prompt_id")[:128],
-        source=_text(payload, "reason" if kind is Event.SESSION_END else "source")[:64],
+        source=_text(payload, "reason" if kind is HostEvent.SESSION_END else "source")[:64],
         cwd=_text(payload, "cwd") or environ.get("CLAUDE_PROJECT_DIR", ""),
         transcript=_text(payload, "transcript_path"),
         tools=_tools(payload, name),
@@ -109,7 +109,7 @@ def parse(
         terminal=terminal_of(environ),
         problem=problem,
     )
-    if kind is Event.PROMPT and prompt:
+    if kind is HostEvent.PROMPT and prompt:
         notified = prompt.startswith(NOTIFICATION)
         typed = prompt.startswith(TYPED)
         named = ulids(prompt[:40_000]) if notified else ()
@@ -123,7 +123,7 @@ def parse(
             prompt_chars=len(prompt),
             named_ids=named[:200],
         )
-    if kind is Event.STOP and result:
+    if kind is HostEvent.STOP and result:
         return call._replace(result_digest=digest(result))
     return call
 

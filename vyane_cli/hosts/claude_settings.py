@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from vyane_cli.hosts import json_edit
 from vyane_cli.hosts.json_edit import (
     Chain,
-    Node,
+    JsonNode,
     Stood,
     append,
     delete,
@@ -32,7 +32,7 @@ RULE = "Bash(vyane:*)"
 DAY_S = 86400
 
 
-class Entry(NamedTuple):
+class HandlerEntry(NamedTuple):
     """One handler of one event; `matcher` is that of its group."""
 
     event: str
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     handler: Mapping[str, Any]
 
 
-class Row(NamedTuple):
+class HandlerRow(NamedTuple):
     """One handler that vyane installs."""
 
     event: str
@@ -51,24 +51,24 @@ class Row(NamedTuple):
 
 # fmt: off
 TABLE = (
-    Row("SessionStart", timeout_s=30),
-    Row("SessionStart", rewake=True, timeout_s=DAY_S),
-    Row("CwdChanged", timeout_s=10),
-    Row("CwdChanged", rewake=True, timeout_s=DAY_S),
-    Row("UserPromptSubmit", timeout_s=10),
-    Row("PreToolUse", timeout_s=10),
-    Row("PermissionRequest", timeout_s=10),
-    Row("PostToolBatch", timeout_s=10),
-    Row("Stop", timeout_s=30),
-    Row("StopFailure", timeout_s=10),
-    Row("SessionEnd"),  # the host's own 1.5 s: a longer one would hold up the end
-    Row("FileChanged", rewake=True, timeout_s=DAY_S),
-    Row("Notification", rewake=True, timeout_s=DAY_S, matcher="idle_prompt"),
+    HandlerRow("SessionStart", timeout_s=30),
+    HandlerRow("SessionStart", rewake=True, timeout_s=DAY_S),
+    HandlerRow("CwdChanged", timeout_s=10),
+    HandlerRow("CwdChanged", rewake=True, timeout_s=DAY_S),
+    HandlerRow("UserPromptSubmit", timeout_s=10),
+    HandlerRow("PreToolUse", timeout_s=10),
+    HandlerRow("PermissionRequest", timeout_s=10),
+    HandlerRow("PostToolBatch", timeout_s=10),
+    HandlerRow("Stop", timeout_s=30),
+    HandlerRow("StopFailure", timeout_s=10),
+    HandlerRow("SessionEnd"),  # the host's own 1.5 s: a longer one would hold up the end
+    HandlerRow("FileChanged", rewake=True, timeout_s=DAY_S),
+    HandlerRow("Notification", rewake=True, timeout_s=DAY_S, matcher="idle_prompt"),
 )
 # fmt: on
 
 
-def entries(guard: str) -> tuple[Entry, ...]:
+def entries(guard: str) -> tuple[HandlerEntry, ...]:
     """The table for this guard, in exec form (`args`): no shell reads the path."""
     found = []
     for row in TABLE:
@@ -78,11 +78,11 @@ def entries(guard: str) -> tuple[Entry, ...]:
             handler["asyncRewake"] = True
         if row.timeout_s is not None:
             handler["timeout"] = row.timeout_s
-        found.append(Entry(row.event, row.matcher, handler))
+        found.append(HandlerEntry(row.event, row.matcher, handler))
     return tuple(found)
 
 
-def groups_of(event: Sequence[Entry]) -> list[dict[str, Any]]:
+def groups_of(event: Sequence[HandlerEntry]) -> list[dict[str, Any]]:
     """An event's entries as its list in the file holds them: one group for each matcher."""
     groups: dict[str | None, list[Mapping[str, Any]]] = {}
     for one in event:
@@ -96,7 +96,7 @@ def groups_of(event: Sequence[Entry]) -> list[dict[str, Any]]:
 # --- reading -----------------------------------------------------------------------------
 
 
-def find(text: str, path: str = "settings.json") -> tuple[Entry, ...]:
+def find(text: str, path: str = "settings.json") -> tuple[HandlerEntry, ...]:
     """The entries of vyane that are in force, of every state root, in their order."""
     hooks = effective(scan(text, path), "hooks")
     found = []
@@ -108,7 +108,7 @@ def find(text: str, path: str = "settings.json") -> tuple[Entry, ...]:
             for handler in handlers.items if handlers and handlers.kind == "[" else ():
                 value = handler.value(text) if handler.kind == "{" else {}
                 if str(value.get("command")).endswith(GUARD):
-                    found.append(Entry(event, matcher, value))
+                    found.append(HandlerEntry(event, matcher, value))
     return tuple(found)
 
 
@@ -155,7 +155,7 @@ def stood(before: str, after: str, known: Stood, path: str = "settings.json") ->
 
 def add(
     text: str,
-    wanted: Sequence[Entry],
+    wanted: Sequence[HandlerEntry],
     path: str = "settings.json",
     known: Stood | None = None,
 ) -> str:
@@ -212,11 +212,11 @@ def disallow(text: str, path: str = "settings.json", known: Stood | None = None)
     return text
 
 
-def _of(found: Sequence[Entry], event: str) -> list[Entry]:
+def _of(found: Sequence[HandlerEntry], event: str) -> list[HandlerEntry]:
     return [one for one in found if one.event == event]
 
 
-def _agree(found: list[Entry], wanted: list[Entry]) -> bool:
+def _agree(found: list[HandlerEntry], wanted: list[HandlerEntry]) -> bool:
     """Whether both hold the same, in whatever order."""
     return len(found) == len(wanted) and all(found.count(o) == wanted.count(o) for o in wanted)
 
@@ -248,5 +248,5 @@ def _first(text: str, path: str, ours: Callable[[str, Mapping[str, Any]], bool])
     return None
 
 
-def _named(node: Node, name: str) -> Iterator[tuple[int, Node]]:
+def _named(node: JsonNode, name: str) -> Iterator[tuple[int, JsonNode]]:
     return ((index, node.items[index]) for index, one in enumerate(node.names) if one == name)

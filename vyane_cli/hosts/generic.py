@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vyane_cli.hosts.port import Event, HookCall, Reply
+from vyane_cli.hosts.port import HookCall, HostEvent, Reply
 
 NAME = "generic"
 WORKER_TYPE = "generic"
@@ -12,7 +12,7 @@ WORKER_TYPE = "generic"
 
 def parse(session: str) -> HookCall:
     """A call for the mail of one registered worker's session."""
-    return HookCall(NAME, Event.CALL, "call", session)
+    return HookCall(NAME, HostEvent.CALL, "call", session)
 
 
 def render(reply: Reply) -> tuple[bytes, bytes]:

@@ -18,13 +18,13 @@ from vyane_cli.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonNode:
     """A value and where it stands: `text[start:end]`. Names are those of an object's items."""
 
     start: int
     end: int
     kind: str  # the first character: { [ " or that of a number or word
-    items: tuple[Node, ...] = ()
+    items: tuple[JsonNode, ...] = ()
     names: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()  # where each item begins: its name, in an object
 
@@ -45,13 +45,13 @@ _PLAIN = re.compile(
 DEPTH_MAX = 200
 
 
-def scan(text: str, path: str = "settings.json") -> Node:
+def scan(text: str, path: str = "settings.json") -> JsonNode:
     """The places of all values; InvalidInputError for what is not one JSON object.
 
     A text with nothing in it is an empty object, as it is for the host.
     """
     if is_blank(text):
-        return Node(len(text), len(text), "{")
+        return JsonNode(len(text), len(text), "{")
     root = _Scanner(text, path).document()
     if root.kind != "{":
         raise refused(text, root.start, path, "a JSON object")
@@ -83,7 +83,7 @@ class _Scanner:
     def __init__(self, text: str, path: str) -> None:
         self.text, self.path = text, path
 
-    def document(self) -> Node:
+    def document(self) -> JsonNode:
         root = self.value(self.skip(1 if self.text.startswith("\ufeff") else 0), 0)
         end = self.skip(root.end)
         if end != len(self.text):
@@ -98,7 +98,7 @@ class _Scanner:
         assert match is not None
         return match.end()
 
-    def value(self, at: int, depth: int) -> Node:
+    def value(self, at: int, depth: int) -> JsonNode:
         first = self.text[at : at + 1]
         if depth > DEPTH_MAX:
             raise self.error(at, f"at most {DEPTH_MAX} levels deep")
@@ -107,16 +107,16 @@ class _Scanner:
         match = (_STRING if first == '"' else _PLAIN).match(self.text, at)
         if match is None:
             raise self.error(at, "a JSON value")
-        return Node(at, match.end(), first)
+        return JsonNode(at, match.end(), first)
 
-    def container(self, start: int, kind: str, depth: int) -> Node:
+    def container(self, start: int, kind: str, depth: int) -> JsonNode:
         closer = "}" if kind == "{" else "]"
-        items: list[Node] = []
+        items: list[JsonNode] = []
         names: list[str] = []
         starts: list[int] = []
         at = self.skip(start + 1)
         if self.text[at : at + 1] == closer:
-            return Node(start, at + 1, kind)
+            return JsonNode(start, at + 1, kind)
         while True:
             starts.append(at)
             if kind == "{":
@@ -132,31 +132,38 @@ class _Scanner:
             at = self.skip(items[-1].end)
             after = self.text[at : at + 1]
             if after == closer:
-                return Node(start, at + 1, kind, tuple(items), tuple(names), tuple(starts))
+                return JsonNode(
+                    start=start,
+                    end=at + 1,
+                    kind=kind,
+                    items=tuple(items),
+                    names=tuple(names),
+                    starts=tuple(starts),
+                )
             if after != ",":
                 raise self.error(at, f"a comma or {closer}")
             at = self.skip(at + 1)
 
 
-def members(node: Node | None) -> dict[str, Node]:
+def members(node: JsonNode | None) -> dict[str, JsonNode]:
     """An object's values by name; nothing for other kinds."""
     return dict(zip(node.names, node.items, strict=True)) if node and node.kind == "{" else {}
 
 
-def index_of(node: Node, name: str) -> int:
+def index_of(node: JsonNode, name: str) -> int:
     """Where the value of that name is, the last one; it is there."""
     return len(node.names) - 1 - node.names[::-1].index(name)
 
 
-def effective(root: Node, *names: str) -> Node | None:
+def effective(root: JsonNode, *names: str) -> JsonNode | None:
     """The value under these names, one inside the other."""
-    node: Node | None = root
+    node: JsonNode | None = root
     for name in names:
         node = members(node).get(name)
     return node
 
 
-def list_at(text: str, names: tuple[str, str], path: str) -> Node | None:
+def list_at(text: str, names: tuple[str, str], path: str) -> JsonNode | None:
     """The list in an object in the root, if both are there; InvalidInputError for other kinds."""
     root = scan(text, path)
     for depth, kind, expected in ((1, "{", "an object"), (2, "[", "a list")):
@@ -170,7 +177,7 @@ def list_at(text: str, names: tuple[str, str], path: str) -> Node | None:
     return node
 
 
-Chain: TypeAlias = list[tuple[Node, int]]
+Chain: TypeAlias = list[tuple[JsonNode, int]]
 """From the root down: a container, and which of its items is meant."""
 
 
@@ -264,7 +271,7 @@ class Style:
         return opener + inside + ("," + inside).join(parts) + self.newline + indent + closer
 
 
-def _style(text: str, root: Node) -> Style:
+def _style(text: str, root: JsonNode) -> Style:
     newline = "\r\n" if "\r\n" in text else "\n"
     colon = ": "
     if root.names:
@@ -275,7 +282,7 @@ def _style(text: str, root: Node) -> Style:
     return Style(newline, _unit(text, root), colon, "," if colon == ":" else ", ")
 
 
-def _unit(text: str, root: Node) -> str:
+def _unit(text: str, root: JsonNode) -> str:
     """One level of indentation: the first that is found, outside in."""
     level = [root]
     while level:
@@ -317,14 +324,14 @@ def append(text: str, names: tuple[str, str], item: object, path: str) -> str:
     return text[:at] + lead + prefix + style.render(value, own) + text[at:]
 
 
-def _item_indent(text: str, node: Node, index: int) -> str | None:
+def _item_indent(text: str, node: JsonNode, index: int) -> str | None:
     """The indentation of one item of a container; None where it shares a line."""
     before = node.items[index - 1].end if index else node.start + 1
     return _indent(text[before : node.starts[index]].rpartition(",")[2])
 
 
 def _fill(
-    text: str, node: Node, prefix: str, value: object, style: Style, indent: str | None
+    text: str, node: JsonNode, prefix: str, value: object, style: Style, indent: str | None
 ) -> str:
     """Put the first item into an empty container that is there, after its white space."""
     held = text[node.start + 1 : node.end - 1]

@@ -6,7 +6,7 @@ from vyane_cli.kernel.process import Process
 from vyane_cli.kernel.values import NamedTuple, StrEnum
 
 
-class Event(StrEnum):
+class HostEvent(StrEnum):
     """The moments of a host's life that vyane knows. A host module maps its names to these."""
 
     SESSION_START = "session-start"
@@ -50,7 +50,7 @@ class HookCall(NamedTuple):
     """One call of one hook. What the host did not say is empty."""
 
     host: str
-    event: Event
+    event: HostEvent
     name: str
     """The host's own name of the event, as it must be echoed."""
     session: str

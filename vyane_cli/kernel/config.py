@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Limits(NamedTuple):
+class DeliveryLimits(NamedTuple):
     """The thresholds of `[delivery]` in config.toml."""
 
     too_soon_ms: int = 300_000
@@ -102,15 +102,15 @@ class Config:
         return self.values.get(key, KEYS[key].default)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DeliveryLimits:
         """The thresholds of the gates, in milliseconds."""
-        return Limits(
-            int(self["delivery.too_soon_s"] * 1000),
-            int(self["delivery.start_wait_s"] * 1000),
-            int(self["delivery.handed_grace_s"] * 1000),
-            int(self["delivery.starts_per_hour"]),
-            int(self["delivery.stop_continuations"]),
-            int(self["delivery.overdue_s"] * 1000),
+        return DeliveryLimits(
+            too_soon_ms=int(self["delivery.too_soon_s"] * 1000),
+            start_wait_ms=int(self["delivery.start_wait_s"] * 1000),
+            handed_grace_ms=int(self["delivery.handed_grace_s"] * 1000),
+            starts_per_hour=int(self["delivery.starts_per_hour"]),
+            stop_continuations=int(self["delivery.stop_continuations"]),
+            overdue_ms=int(self["delivery.overdue_s"] * 1000),
         )
 
     @property

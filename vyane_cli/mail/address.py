@@ -14,7 +14,7 @@ from vyane_cli.sessions.worker import Worker, WorkerStatus, find_worker, is_stal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 def find_address(text: str, workers: registry.Registry) -> Address:
@@ -32,14 +32,14 @@ def find_address(text: str, workers: registry.Registry) -> Address:
 
 
 def resolve(
-    runtime: Runtime, workers: registry.Registry, address: Address, speaker: Speaker
+    home: Home, workers: registry.Registry, address: Address, speaker: Speaker
 ) -> list[Target]:
     """The targets of an address; NotFoundError with the nearest names when there is none."""
-    layout = runtime.layout
+    layout = home.layout
     own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
     match address.kind:
         case ToKind.CHANNEL:
-            check_channel(runtime, address.text)
+            check_channel(home, address.text)
             path = layout.channel_inbox(address.text)
             return [
                 Target(
@@ -58,39 +58,39 @@ def resolve(
             worker = workers.workers.get(logical.worker)
             return [
                 Target(
-                    ToKind.LOGICAL_SESSION,
-                    logical.id,
-                    layout.session_inbox(logical.id),
-                    logical.worker,
-                    logical.id,
-                    _relation(speaker, worker, own),
-                    logical.id,
-                    logical.display_name,
+                    kind=ToKind.LOGICAL_SESSION,
+                    id=logical.id,
+                    path=layout.session_inbox(logical.id),
+                    worker=logical.worker,
+                    logical_session=logical.id,
+                    relation=_relation(speaker, worker, own),
+                    lock=logical.id,
+                    name=logical.display_name,
                 )
             ]
         case ToKind.BROADCAST:
-            active = [w for w in workers.listing() if w is not own and _is_active(runtime, w)]
+            active = [w for w in workers.listing() if w is not own and _is_active(home, w)]
             if not active:
                 raise NotFoundError("active worker", "all", hint="`vyane workers` lists them")
             return [
-                _to_worker(runtime, w, speaker, own)._replace(kind=ToKind.BROADCAST, id="*")
+                _to_worker(home, w, speaker, own)._replace(kind=ToKind.BROADCAST, id="*")
                 for w in active
             ]
         case _:
             found = _workers_of(workers, address, own)
-            return [_to_worker(runtime, worker, speaker, own) for worker in found]
+            return [_to_worker(home, worker, speaker, own) for worker in found]
 
 
-def check_channel(runtime: Runtime, name: str) -> None:
+def check_channel(home: Home, name: str) -> None:
     """NotFoundError for one that is not set up: nothing would show the message."""
-    if runtime.channels is None or name in runtime.config.channels:
+    if home.channels is None or name in home.config.channels:
         return
-    there = list(runtime.config.channels)
+    there = list(home.config.channels)
     near, hint = nearest_names(name, there), ""
-    if there and not near and name not in runtime.channels:
+    if there and not near and name not in home.channels:
         hint = "set up: " + ", ".join(there)
     elif not near:
-        table = name if name in runtime.channels else next(iter(runtime.channels))
+        table = name if name in home.channels else next(iter(home.channels))
         hint = f"add a table [channels.{table}] to config.toml, then `vyane mirror push` shows it"
     raise NotFoundError("channel", name, near, hint)
 
@@ -116,16 +116,16 @@ def _workers_of(workers: registry.Registry, address: Address, own: Worker | None
     return found
 
 
-def _to_worker(runtime: Runtime, worker: Worker, speaker: Speaker, own: Worker | None) -> Target:
+def _to_worker(home: Home, worker: Worker, speaker: Speaker, own: Worker | None) -> Target:
     return Target(
-        ToKind.WORKER,
-        worker.id,
-        runtime.layout.inbox(worker.id),
-        worker.id,
-        worker.logical_session_id,
-        _relation(speaker, worker, own),
-        worker.id,
-        worker.name,
+        kind=ToKind.WORKER,
+        id=worker.id,
+        path=home.layout.inbox(worker.id),
+        worker=worker.id,
+        logical_session=worker.logical_session_id,
+        relation=_relation(speaker, worker, own),
+        lock=worker.id,
+        name=worker.name,
     )
 
 
@@ -139,11 +139,11 @@ def _relation(speaker: Speaker, target: Worker | None, own: Worker | None = None
     return Relation.CHILD if own.parent_worker_id == target.id else Relation.PEER
 
 
-def _is_active(runtime: Runtime, worker: Worker) -> bool:
+def _is_active(home: Home, worker: Worker) -> bool:
     if worker.final:
         return False
-    if registry.has_ended(registry.current_session(runtime.layout, worker.id)):
+    if registry.has_ended(registry.current_session(home.layout, worker.id)):
         return False
     if worker.status is not WorkerStatus.STALE:
         return True
-    return not is_stale(worker, last_sign(runtime, worker, look(runtime, worker)))
+    return not is_stale(worker, last_sign(home, worker, look(home, worker)))

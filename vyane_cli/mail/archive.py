@@ -18,18 +18,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vyane_cli.mail import inbox
-from vyane_cli.mail.mailbox import Entry, Op, brought, fold, ids_of
-from vyane_cli.mail.message import Status
-from vyane_cli.storage import codec, files, journal, locks
+from vyane_cli.mail.mailbox import MailEntry, Op, brought, fold, ids_of
+from vyane_cli.mail.message import MessageStatus
+from vyane_cli.storage import document, files, journal, locks
 from vyane_cli.storage.layout import Layout
 
 Records = Sequence[Mapping[str, Any]]
 
 
-class Settled(NamedTuple):
+class SettledMessage(NamedTuple):
     """A message to which nothing can happen any more, and its records in file order."""
 
-    entry: Entry
+    entry: MailEntry
     records: Records
 
     @property
@@ -41,13 +41,13 @@ class Settled(NamedTuple):
     def at(self) -> float:
         """Since when it is settled, in Unix seconds; an expired one since its time was over."""
         message = self.entry.message
-        if self.entry.status is Status.EXPIRED:
+        if self.entry.status is MessageStatus.EXPIRED:
             return message.ts + message.ttl_seconds
         at = self.records[-1].get("at")
         return float(at) if isinstance(at, int | float) else message.ts
 
 
-def settled(path: str, before_s: float) -> list[Settled]:
+def settled(path: str, before_s: float) -> list[SettledMessage]:
     """The messages of an inbox that have been settled since before a moment. Takes no lock.
 
     One pass: reading costs what the file holds, however many messages that is.
@@ -60,7 +60,7 @@ def settled(path: str, before_s: float) -> list[Settled]:
     for message_id, records in own.items():
         entry = fold((0, record) for record in records).find(message_id)
         if entry is not None and entry.settled:
-            one = Settled(entry, records)
+            one = SettledMessage(entry, records)
             if one.at <= before_s:
                 found.append(one)
     return found
@@ -76,15 +76,15 @@ def _about(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield message_id, {**plain, "ids": [message_id]}
 
 
-def keep(layout: Layout, messages: Sequence[Settled], deadline: locks.Deadline) -> None:
+def keep(layout: Layout, messages: Sequence[SettledMessage], deadline: locks.Deadline) -> None:
     """Archive them. On disk when this returns; what is archived already is not written again.
 
     A crash keeps a prefix of the records; the next call adds the rest.
     """
-    months: dict[str, list[Settled]] = {}
+    months: dict[str, list[SettledMessage]] = {}
     for one in messages:
         months.setdefault(one.month, []).append(one)
-    with locks.held(layout.root, [(locks.Kind.ARCHIVE, "")], deadline):
+    with locks.held(layout.root, [(locks.LockKind.ARCHIVE, "")], deadline):
         for month, ones in sorted(months.items()):
             path = layout.archive(month)
             there = _count(path, {one.entry.message.id for one in ones})
@@ -151,7 +151,7 @@ def purge(path: str, root: str, chosen: Callable[[Mapping[str, Any]], bool]) -> 
                     blobs.append(str(reference.get("sha256")))
                 record = {**record, "message": {**message, "payload": {}, "summary": ""}}
             plain = {key: value for key, value in record.items() if key not in ("v", "crc")}
-            lines.append(codec.encode_line(plain))
+            lines.append(document.encode_line(plain))
         if ids:
             files.replace(path, b"".join(lines))
     finally:

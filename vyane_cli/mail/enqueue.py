@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vyane_cli.delivery.ring import publish, reach
-from vyane_cli.errors import DurabilityUnknownError, VyaneError
+from vyane_cli.errors import (
+    ConflictError,
+    DurabilityUnknownError,
+    InvalidInputError,
+    RefusedError,
+    VyaneError,
+)
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.mail import inbox
 from vyane_cli.mail.mailbox import render_message
-from vyane_cli.mail.message import Kind, Message, Relation, ToKind
+from vyane_cli.mail.message import DAY_S, Message, MessageKind, Relation, ToKind
 from vyane_cli.sessions import markers
 from vyane_cli.sessions.facts import append_fact
 from vyane_cli.sessions.speaker import FromKind, Speaker
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.storage import files, journal
-from vyane_cli.storage.locks import Kind as LockKind
+from vyane_cli.storage import document, files, journal
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline.events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 class Target(NamedTuple):
@@ -38,17 +44,23 @@ class Target(NamedTuple):
     name: str = ""
 
 
-def target_of(runtime: Runtime, worker: Worker) -> Target:
+def target_of(home: Home, worker: Worker) -> Target:
     """The inbox of a worker."""
-    path = runtime.layout.inbox(worker.id)
+    path = home.layout.inbox(worker.id)
     logical = worker.logical_session_id
     return Target(
-        ToKind.WORKER, worker.id, path, worker.id, logical, lock=worker.id, name=worker.name
+        kind=ToKind.WORKER,
+        id=worker.id,
+        path=path,
+        worker=worker.id,
+        logical_session=logical,
+        lock=worker.id,
+        name=worker.name,
     )
 
 
 def store(
-    runtime: Runtime, target: Target, message: Message, clock: Clock, *, noted: bool = False
+    home: Home, target: Target, message: Message, clock: Clock, *, noted: bool = False
 ) -> None:
     """Append one message to its inbox and ring. On disk when this returns.
 
@@ -63,19 +75,19 @@ def store(
     if fact is not None:
         locks.append((LockKind.TIMELINE, target.logical_session))
     try:
-        with runtime.held(*locks):
+        with home.held(*locks):
             if fact is not None:
                 with files.before_commit():
-                    append_fact(runtime, target.worker, target.logical_session, *fact, clock)
-            store_held(runtime, target, message, clock)
+                    append_fact(home, target.worker, target.logical_session, *fact, clock)
+            store_held(home, target, message, clock)
     except DurabilityUnknownError as error:
         error.message_id = message.id
         raise
 
 
-def store_held(runtime: Runtime, target: Target, message: Message, clock: Clock) -> None:
+def store_held(home: Home, target: Target, message: Message, clock: Clock) -> None:
     """The same for a caller that holds the inbox's lock, of a message that is no order."""
-    layout = runtime.layout
+    layout = home.layout
     session = ""
     if target.worker:
         session = markers.announce(
@@ -87,13 +99,13 @@ def store_held(runtime: Runtime, target: Target, message: Message, clock: Clock)
     try:
         inbox.append(target.path, layout.root, message, clock)
     except DurabilityUnknownError:  # it is there, and will be delivered
-        _ring(runtime, target, message, session, clock)
+        _ring(home, target, message, session, clock)
         raise
-    _ring(runtime, target, message, session, clock)
+    _ring(home, target, message, session, clock)
 
 
 def store_each(
-    runtime: Runtime,
+    home: Home,
     wanted: Sequence[tuple[Target, Message]],
     clock: Clock,
     *,
@@ -108,7 +120,7 @@ def store_each(
     stored, missed = [], []
     for target, message in wanted:
         try:
-            store(runtime, target, message, clock)
+            store(home, target, message, clock)
             stored.append(target.name)
         except DurabilityUnknownError as error:
             unsure = unsure or error
@@ -128,14 +140,14 @@ def store_each(
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
     """What an order of the control lane is in the timeline of the one that gets it."""
     match message.kind:
-        case Kind.TAKEOVER:
+        case MessageKind.TAKEOVER:
             soft = message.payload.get("interrupt_first") is False
             return EventKind.TAKEOVER_INITIATED, {
                 "message_id": message.id,
                 "by": message.from_name,
                 "interrupt": "none" if soft else "hook",
             }
-        case Kind.CANCEL:
+        case MessageKind.CANCEL:
             return EventKind.CANCEL_REQUESTED, {
                 "operation": str(message.correlation_id or message.id),
                 "message_id": message.id,
@@ -147,18 +159,18 @@ def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
             return None
 
 
-def _ring(runtime: Runtime, target: Target, message: Message, session: str, clock: Clock) -> None:
+def _ring(home: Home, target: Target, message: Message, session: str, clock: Clock) -> None:
     """The message is stored: a ring that fails is made up for by any other session's tick."""
     if not (message.startable and target.worker):
         return
     try:
-        publish(runtime, session, clock)
+        markers.wake(home.layout, session, clock.at)
     except VyaneError:
         return
 
 
 def reach_targets(
-    runtime: Runtime, targets: Sequence[Target], messages: Sequence[Message], clock: Clock
+    home: Home, targets: Sequence[Target], messages: Sequence[Message], clock: Clock
 ) -> None:
     """The ways to a session that are no ring, once the messages are stored and no lock is held.
 
@@ -167,19 +179,19 @@ def reach_targets(
     for target, message in zip(targets, messages, strict=True):
         if message.startable and target.worker:
             try:
-                reach(runtime, target.worker, clock)
+                home.reach(target.worker, clock)
             except VyaneError:
                 continue
 
 
-def keep_copy(runtime: Runtime, speaker: Speaker, messages: Sequence[Message]) -> None:
+def keep_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> None:
     """The outbox is for people who look: it is not flushed, and its failure is no failure."""
     if speaker.kind is not FromKind.WORKER:
         return
-    path = runtime.layout.outbox(speaker.id)
+    path = home.layout.outbox(speaker.id)
     try:
-        with runtime.held((LockKind.OUTBOX, speaker.id)):
-            writer = journal.open_writer(path, runtime.layout.root)
+        with home.held((LockKind.OUTBOX, speaker.id)):
+            writer = journal.open_writer(path, home.layout.root)
             try:
                 records = [{"op": "sent", "message": render_message(one)} for one in messages]
                 writer.append(records, durable=False)
@@ -189,15 +201,15 @@ def keep_copy(runtime: Runtime, speaker: Speaker, messages: Sequence[Message]) -
         return
 
 
-def is_stored(runtime: Runtime, target: Target, message: Message) -> bool:
+def is_stored(home: Home, target: Target, message: Message) -> bool:
     """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
     needle = b'"id":"%s"' % message.id.encode()
-    with runtime.held((LockKind.INBOX, target.lock)):
+    with home.held((LockKind.INBOX, target.lock)):
         if journal.has_record(target.path, needle):
             fd = files.open_for_writing(target.path)
             try:
                 files.sync(fd, target.path)
-                files.sync_directories(target.path, runtime.layout.root)
+                files.sync_directories(target.path, home.layout.root)
             except OSError as error:
                 failed = DurabilityUnknownError(target.path, error)
                 failed.message_id = message.id
@@ -205,7 +217,150 @@ def is_stored(runtime: Runtime, target: Target, message: Message) -> bool:
             finally:
                 os.close(fd)
             return True
-    folder = runtime.layout("messages", "archive")
+    folder = home.layout("messages", "archive")
     return any(
-        journal.has_record(runtime.layout.archive(month), needle) for month in files.listdir(folder)
+        journal.has_record(home.layout.archive(month), needle) for month in files.listdir(folder)
     )
+
+
+BROADCAST_EVERY_S = 60.0
+
+
+class Sent(NamedTuple):
+    """What was stored: one message, or the copies of a broadcast."""
+
+    messages: tuple[Message, ...]
+    repeated: bool = False
+    """The idempotency key was known: nothing new was stored."""
+    names: tuple[str, ...] = ()
+    """The recipients, as people know them, one for each message."""
+
+    @property
+    def message(self) -> Message:
+        """The first, and mostly only, message."""
+        return self.messages[0]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def _content(messages: Sequence[Message], family: str) -> str:
+    """What makes two sends under one key the same: what the sender wrote, and to whom.
+
+    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast,
+    or who belongs to a `family` (`children`).
+    """
+    addressed = sorted({f"{message.to_kind}:{message.to_id}" for message in messages})
+    if family:
+        addressed = [family]
+    first = messages[0]
+    written = (first.kind, first.summary, dict(first.payload), first.ttl_seconds, first.task_id,
+               first.parent_message_id)  # fmt: skip
+    return _digest(*addressed, document.dumps(written).decode())
+
+
+def send_once(
+    home: Home,
+    speaker: Speaker,
+    targets: Sequence[Target],
+    messages: Sequence[Message],
+    key: str,
+    clock: Clock,
+    family: str = "",
+) -> Sent:
+    """The same key and content is the same send. The key, with its recipients, is kept first.
+
+    A crash in between leaves a key whose messages are in no inbox: the retry stores them under
+    the same ids, so that it completes what was begun.
+    """
+    if not 0 < len(key) <= 256:
+        raise InvalidInputError("idempotency-key", key, "1 to 256 characters")
+    layout = home.layout
+    digest = _digest(speaker.kind, speaker.id, key)
+    content = _content(messages, family)
+    with home.held((LockKind.KEY, digest)):
+        known = document.load(layout.key(digest))
+        if known is not None and known.get("content") != content:
+            raise ConflictError(
+                f"the idempotency key {key!r} was used for another message ({known['ids'][0]})"
+            )
+        if known is None:
+            if messages[0].to_kind is ToKind.BROADCAST:
+                take_broadcast_turn(home, clock, digest)
+            with files.before_commit():
+                document.save(layout.key(digest), _key_record(key, content, targets, messages),
+                              layout.root)  # fmt: skip
+        else:
+            targets, messages = _as_first_sent(home, known, targets, messages[0])
+        missing = [
+            (target, message)
+            for target, message in zip(targets, messages, strict=True)
+            if known is None or not is_stored(home, target, message)
+        ]
+        repeated = known is not None and not missing
+        store_each(home, missing, clock, keyed=True)
+    if not repeated:
+        keep_copy(home, speaker, messages)
+        reach_targets(home, targets, messages, clock)
+    return Sent(tuple(messages), repeated, tuple(target.name for target in targets))
+
+
+def _key_record(
+    key: str, content: str, targets: Sequence[Target], messages: Sequence[Message]
+) -> dict[str, Any]:
+    """Return the stored form of a key, as its file has it."""
+    longest = max(message.ttl_seconds for message in messages)
+    return {
+        "key": key,
+        "content": content,
+        "ids": [message.id for message in messages],
+        "workers": [target.worker for target in targets],
+        "ts": messages[0].ts,
+        "correlation_id": messages[0].correlation_id,
+        "expires": messages[0].ts + max(DAY_S, longest),
+    }
+
+
+def _as_first_sent(
+    home: Home, known: Mapping[str, Any], targets: Sequence[Target], template: Message
+) -> tuple[list[Target], list[Message]]:
+    """The targets and messages of the first send under a key."""
+    template = template._replace(
+        ts=float(known["ts"]), correlation_id=known.get("correlation_id") or None
+    )
+    by_worker = {target.worker: target for target in targets}
+    to, messages = [], []
+    for message_id, worker in zip(known["ids"], known["workers"], strict=True):
+        target = by_worker.get(worker) or Target(
+            template.to_kind,
+            "*" if template.to_kind is ToKind.BROADCAST else worker,
+            home.layout.inbox(worker),
+            worker,
+            lock=worker,
+            name=worker,
+        )
+        to.append(target)
+        messages.append(template._replace(id=str(message_id), to_id=target.id))
+    return to, messages
+
+
+def take_broadcast_turn(home: Home, clock: Clock, key: str = "") -> None:
+    """One broadcast a minute for the whole state folder: RefusedError, and nothing is stored.
+
+    A retry under the key that has the turn goes on with it.
+    """
+    layout = home.layout
+    with home.held((LockKind.BROADCAST, "")):
+        last = document.load(layout.broadcast()) or {}
+        if key and last.get("key") == key:
+            return
+        age = clock.at - float(last.get("at") or 0)
+        if last and 0 <= age < BROADCAST_EVERY_S:
+            raise RefusedError(
+                f"one broadcast a minute: the last was {age:.0f} s ago",
+                slug="broadcast_limit",
+                hint=f"again in {BROADCAST_EVERY_S - age:.0f} s",
+            )
+        with files.before_commit():
+            document.save(layout.broadcast(), {"at": clock.at, "key": key}, layout.root)

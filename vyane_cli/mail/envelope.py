@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from vyane_cli.kernel.text import Templates, cut_utf16, neutralise, utf16_length
 from vyane_cli.kernel.values import NamedTuple
-from vyane_cli.mail.mailbox import Entry
-from vyane_cli.mail.message import Kind, body_of
+from vyane_cli.mail.mailbox import MailEntry
+from vyane_cli.mail.message import MessageKind, body_of
 from vyane_cli.sessions.speaker import FromKind
 
 BUDGET = 9_500
 """Characters (UTF-16 units) of one hook output: hosts cut at 10,000."""
 
 
-class Page(NamedTuple):
+class EnvelopePage(NamedTuple):
     """One output: its text, the messages wholly in it, and how many wait behind it."""
 
     text: str
-    shown: tuple[Entry, ...]
+    shown: tuple[MailEntry, ...]
     left: int
 
 
-def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> str:
+def render_entry(entry: MailEntry, templates: Templates, *, last_step: str = "") -> str:
     """The envelope of one message."""
     message = entry.message
-    name = "takeover" if message.kind is Kind.TAKEOVER else "message"
+    name = "takeover" if message.kind is MessageKind.TAKEOVER else "message"
     if message.decides:
         name = "decision"
     notes = []
@@ -34,12 +34,12 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
     if message.note:
         notes.append(neutralise(message.note))
     kind = neutralise(message.kind)
-    if message.kind is Kind.TASK_RESULT:
+    if message.kind is MessageKind.TASK_RESULT:
         kind += ", success" if message.payload.get("success") else ", failed"
     reply = ""
-    if message.from_kind is FromKind.WORKER and message.kind is not Kind.TAKEOVER:
+    if message.from_kind is FromKind.WORKER and message.kind is not MessageKind.TAKEOVER:
         reply = templates.fill("reply", id=message.id)
-    if message.kind is Kind.TASK_RESULT:
+    if message.kind is MessageKind.TASK_RESULT:
         whole = message.payload.get("summary_ref")
         total = whole.get("tokens", 0) if isinstance(whole, Mapping) else 0
         reply = templates.fill("whole-result", id=message.id, total=total) if total else ""
@@ -55,14 +55,14 @@ def render_entry(entry: Entry, templates: Templates, *, last_step: str = "") -> 
     ).rstrip()
 
 
-def sender_of(entry: Entry) -> str:
+def sender_of(entry: MailEntry) -> str:
     """Who speaks, in words that no name can imitate: the kind comes first."""
     message = entry.message
     name = neutralise(message.from_name or message.from_id).replace("\n", " ")
     return f"{message.from_kind} {name}"
 
 
-def render_head(entry: Entry, templates: Templates, room: int, *, last_step: str = "") -> str:
+def render_head(entry: MailEntry, templates: Templates, room: int, *, last_step: str = "") -> str:
     """The beginning of a message that is too long for any output, and how to read the rest."""
     whole = render_entry(entry, templates, last_step=last_step)
     total = utf16_length(body_of(entry.message))
@@ -71,15 +71,15 @@ def render_head(entry: Entry, templates: Templates, room: int, *, last_step: str
 
 
 def paginate(
-    entries: Sequence[Entry], templates: Templates, *, preface: str = "", last_step: str = ""
-) -> Page:
+    entries: Sequence[MailEntry], templates: Templates, *, preface: str = "", last_step: str = ""
+) -> EnvelopePage:
     """Whole messages in the given order until one does not fit; the rest is counted.
 
     A message that would not fit in any output is shown as its head when it is the first.
     """
     parts = [preface] if preface else []
     used = utf16_length(preface)
-    shown: list[Entry] = []
+    shown: list[MailEntry] = []
     reserve = utf16_length(templates.fill("left", count=99_999)) + 2
     for index, entry in enumerate(entries):
         text = render_entry(entry, templates, last_step=last_step)
@@ -96,4 +96,4 @@ def paginate(
     left = len(entries) - len(shown)
     if left and shown:
         parts.append(templates.fill("left", count=left))
-    return Page("\n\n".join(parts), tuple(shown), left)
+    return EnvelopePage("\n\n".join(parts), tuple(shown), left)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.values import NamedTuple
 from vyane_cli.mail.mailbox import (
-    Entry,
     Head,
     Mailbox,
+    MailEntry,
     Op,
     advance,
     brought,
@@ -24,27 +24,29 @@ from vyane_cli.mail.mailbox import (
     parse_message,
     render_head,
     render_message,
+    takeover_of,
 )
 from vyane_cli.mail.message import Message
-from vyane_cli.storage import codec, files, journal
+from vyane_cli.storage import document, files, journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from vyane_cli.delivery.plan import Change
+    from vyane_cli.home import Home
+    from vyane_cli.mail.mailbox import InboxChange
 
 
-class Reading(NamedTuple):
+class InboxReading(NamedTuple):
     """An inbox as a reader without the lock sees it."""
 
     mailbox: Mailbox
-    damage: tuple[journal.Damage, ...] = ()
+    damage: tuple[journal.DamagedLine, ...] = ()
     unknown: tuple[tuple[int, str], ...] = ()
     """(offset, kind) of messages that this version does not know."""
 
 
-def read(path: str, *, whole: bool = False) -> Reading:
+def read(path: str, *, whole: bool = False) -> InboxReading:
     """Fold an inbox without its lock: what is unsettled, or the `whole` file."""
     start = 0
     if not whole:
@@ -58,14 +60,14 @@ def read_head(path: str) -> Head:
     return parse_head(last.record.get("head")) if last is not None and last.record else Head()
 
 
-def _fold(path: str, start: int) -> Reading:
+def _fold(path: str, start: int) -> InboxReading:
     lines = list(journal.read(path, start))
     damage = tuple(line.damage for line in lines if line.damage is not None)
     good = [(line.offset, line.record) for line in lines if line.record is not None]
     mailbox = fold(good)
     messages = sum(1 for _, record in good if record.get("op") == Op.MESSAGE)
     unknown = _unknown(good) if messages > len(mailbox.entries) else ()
-    return Reading(mailbox, damage, unknown)
+    return InboxReading(mailbox, damage, unknown)
 
 
 def _unknown(records: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[tuple[int, str], ...]:
@@ -117,7 +119,7 @@ def append(path: str, root: str, message: Message, clock: Clock) -> None:
         writer.close()
 
 
-class Step(NamedTuple):
+class InboxStep(NamedTuple):
     """One record about some messages, and the head as it is after it."""
 
     op: Op
@@ -126,9 +128,9 @@ class Step(NamedTuple):
     head: Head
 
 
-def steps_of(changes: Iterable[Change]) -> list[Step]:
+def steps_of(changes: Iterable[InboxChange]) -> list[InboxStep]:
     """Return what planned changes of one inbox write to it."""
-    return [Step(one.op, one.ids, one.fields, one.head) for one in changes]
+    return [InboxStep(one.op, one.ids, one.fields, one.head) for one in changes]
 
 
 class Inbox:
@@ -139,7 +141,7 @@ class Inbox:
     def __init__(self, path: str, root: str) -> None:
         self.path, self.root = path, root
         self.writer = journal.open_writer(path, root)
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, MailEntry] = {}
         self.head = Head()
         try:
             self._load()
@@ -180,9 +182,9 @@ class Inbox:
         durable: bool = True,
     ) -> None:
         """Append one record about these messages, with the head as it is after it."""
-        self.change_all([Step(op, ids, fields, head)], durable=durable)
+        self.change_all([InboxStep(op, ids, fields, head)], durable=durable)
 
-    def change_all(self, steps: Sequence[Step], *, durable: bool = True) -> None:
+    def change_all(self, steps: Sequence[InboxStep], *, durable: bool = True) -> None:
         """Append a record for each step, with one call and one flush. A crash keeps a prefix."""
         records = []
         for op, ids, fields, head in steps:
@@ -213,8 +215,8 @@ class Inbox:
         """
         lines: list[bytes] = []
         offset = 0
-        entries: dict[str, Entry] = {}
-        waiting: dict[str, Entry] = {}  # in file order
+        entries: dict[str, MailEntry] = {}
+        waiting: dict[str, MailEntry] = {}  # in file order
         head = Head()
         for record in records:
             box = fold([(offset, record)])
@@ -231,7 +233,7 @@ class Inbox:
             oldest = next(iter(waiting.values())).offset if waiting else offset
             plain = {k: v for k, v in record.items() if k not in ("v", "crc")}
             lines.append(
-                codec.encode_line({**plain, "head": render_head(head._replace(open=oldest))})
+                document.encode_line({**plain, "head": render_head(head._replace(open=oldest))})
             )
             offset += len(lines[-1])
         files.replace(self.path, b"".join(lines), mode=files.FILE_MODE)
@@ -260,3 +262,28 @@ class Inbox:
 def exists(path: str) -> bool:
     """Whether there is such an inbox at all."""
     return os.path.exists(path)
+
+
+def boxes_of(home: Home, worker_id: str, logical: str) -> list[str]:
+    """The inboxes that a worker reads."""
+    layout = home.layout
+    paths = [layout.inbox(worker_id)]
+    if logical and exists(layout.session_inbox(logical)):
+        paths.append(layout.session_inbox(logical))
+    return paths
+
+
+class Waiting(NamedTuple):
+    """What waits in the inboxes of a worker."""
+
+    pending: int
+    oldest_ts: float | None
+    takeover: str = ""
+    """The takeover that is not over, if there is one."""
+
+
+def waiting(home: Home, worker_id: str, logical: str) -> Waiting:
+    """How many messages are pending, and since when."""
+    boxes = [read(path).mailbox for path in boxes_of(home, worker_id, logical)]
+    pending = [entry.message.ts for box in boxes for entry in box.pending]
+    return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))

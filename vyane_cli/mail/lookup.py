@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vyane_cli.children import launches
-from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
+from vyane_cli.errors import (
+    ConflictError,
+    CorruptStateError,
+    InvalidInputError,
+    NotFoundError,
+    TooNewError,
+)
 from vyane_cli.kernel.ids import is_safe_id
 from vyane_cli.kernel.values import InJson
-from vyane_cli.mail import inbox
-from vyane_cli.mail.mailbox import Entry, brought, fold, render_entry
+from vyane_cli.mail import blobs, inbox
+from vyane_cli.mail.address import check_channel
+from vyane_cli.mail.inbox import boxes_of
+from vyane_cli.mail.mailbox import MailEntry, brought, fold, render_entry
 from vyane_cli.mail.message import Message, body_of
+from vyane_cli.mail.routing import CHANNEL
+from vyane_cli.sessions import registry
+from vyane_cli.sessions.worker import find_worker
 from vyane_cli.storage import files, journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 IDS = "`vyane inbox WORKER --all` lists what a worker got, with ids"
@@ -27,7 +38,7 @@ IDS = "`vyane inbox WORKER --all` lists what a worker got, with ids"
 class ShownMessage:
     """A message with its state, as lists show it."""
 
-    entry: Entry = field(metadata={InJson: InJson(spread=True, form=render_entry)})
+    entry: MailEntry = field(metadata={InJson: InJson(spread=True, form=render_entry)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +49,10 @@ class MessageText:
     text: str
 
 
-class Found(NamedTuple):
+class FoundMessage(NamedTuple):
     """A message with its state, and every record about it in file order."""
 
-    entry: Entry
+    entry: MailEntry
     records: tuple[dict[str, Any], ...]
     path: str
 
@@ -51,7 +62,7 @@ class Found(NamedTuple):
         return self.entry.message
 
 
-def find_message(runtime: Runtime, text: str) -> Found:
+def find_message(home: Home, text: str) -> FoundMessage:
     """A message by its id, or by a unique beginning or end of it (six characters or more)."""
     typed, text = text, text.strip().upper()
     if not is_safe_id(text) or len(text) < 6:
@@ -59,7 +70,7 @@ def find_message(runtime: Runtime, text: str) -> Found:
             "message", typed, "a message id, or six of its characters", hint=IDS
         )
     candidates: dict[str, str] = {}
-    for path in message_files(runtime):
+    for path in message_files(home):
         if not journal.contains(path, text.encode()):
             continue
         for line in journal.read(path):
@@ -82,23 +93,23 @@ def find_message(runtime: Runtime, text: str) -> Found:
     entry = fold((0, record) for record in records).find(message_id)
     if entry is None:
         raise NotFoundError("message", text)
-    return Found(entry, tuple(records), path)
+    return FoundMessage(entry, tuple(records), path)
 
 
-def whole_text(runtime: Runtime, message: Message) -> str:
+def whole_text(home: Home, message: Message) -> str:
     """All of a message's text: that of a long result lies in a file of its own."""
     reference = message.payload.get("summary_ref")
     if not isinstance(reference, Mapping):
         return body_of(message)
-    text = launches.read_blob(runtime.layout, str(reference.get("sha256")))
+    text = blobs.read_blob(home.layout, str(reference.get("sha256")))
     if text is None:
         raise NotFoundError("text of", message.id, hint="its file under messages/blobs is gone")
     return text
 
 
-def message_files(runtime: Runtime) -> list[str]:
+def message_files(home: Home) -> list[str]:
     """Every inbox, then the archives, newest month first."""
-    layout = runtime.layout
+    layout = home.layout
     boxes = [
         layout("messages", "inbox", name)
         for name in files.listdir(layout("messages", "inbox"))
@@ -106,3 +117,65 @@ def message_files(runtime: Runtime) -> list[str]:
     ]
     months = reversed(files.listdir(layout("messages", "archive")))
     return [*boxes, *(layout.archive(month) for month in months)]
+
+
+LIMIT_MAX = 1000
+
+
+class Listing(NamedTuple):
+    """Messages by time, and the lines that are none: what these held is not among the rows."""
+
+    rows: tuple[ShownMessage, ...]
+    damaged: list[CorruptStateError]
+
+
+def list_messages(
+    home: Home,
+    who: str,
+    *,
+    kind: str = "",
+    status: str = "",
+    since_s: float | None = None,
+    limit: int = 100,
+    everything: bool = False,
+) -> Listing:
+    """A worker's (or logical session's) messages by time, the newest `limit` of them.
+
+    By default what is not settled and the last settled ones that are still in the inbox.
+    """
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidInputError("limit", limit, f"between 1 and {LIMIT_MAX}")
+    entries: list[MailEntry] = []
+    damaged: list[CorruptStateError] = []
+    for path in _paths(home, who):
+        reading = inbox.read(path, whole=everything or bool(since_s))
+        for offset, name in reading.unknown:
+            line = journal.line_number(path, offset)
+            raise TooNewError(path, f"a message of the unknown kind {name!r}", line=line)
+        damaged += [journal.error_of(path, damage) for damage in reading.damage]
+        entries += reading.mailbox.entries
+    entries = [
+        entry
+        for entry in entries
+        if (not kind or entry.message.kind == kind)
+        and (not status or entry.status == status)
+        and (since_s is None or entry.message.ts >= since_s)
+    ]
+    entries.sort(key=lambda entry: (entry.message.ts, entry.message.id))
+    return Listing(tuple(ShownMessage(entry=entry) for entry in entries[-limit:]), damaged)
+
+
+def _paths(home: Home, who: str) -> Sequence[str]:
+    if who.startswith(CHANNEL):
+        name = who.removeprefix(CHANNEL)
+        path = home.layout.channel_inbox(name)
+        if not os.path.exists(path):
+            check_channel(home, name)
+        return [path]
+    if who.startswith("vs-"):
+        logical = registry.load_logical_session(home.layout, who)
+        if logical is None:
+            raise NotFoundError("logical session", who)
+        return boxes_of(home, logical.worker, logical.id)
+    worker = find_worker(who, registry.Registry(home.layout).listing())
+    return boxes_of(home, worker.id, worker.logical_session_id)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from vyane_cli.kernel.process import Process, parse_process
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.mail.message import Kind, Lane, Message, Status, ToKind
+from vyane_cli.mail.message import Lane, Message, MessageKind, MessageStatus, ToKind
 from vyane_cli.sessions.speaker import FromKind
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ class Op(StrEnum):
     RELEASED = "released"  # the handshake is over
 
 
-class Stage(StrEnum):
+class HandshakeStage(StrEnum):
     """Where a handshake stands."""
 
     WAIT_START = "wait_start"
@@ -46,7 +46,7 @@ class Handshake(NamedTuple):
 
     id: str
     session: str
-    stage: Stage
+    stage: HandshakeStage
     boot_ms: int
 
 
@@ -71,7 +71,7 @@ class Head(NamedTuple):
     takeover: Carried | None = None
 
 
-class Claim(NamedTuple):
+class DeliveryClaim(NamedTuple):
     """Who is showing a message at this moment."""
 
     by: Process
@@ -81,17 +81,17 @@ class Claim(NamedTuple):
     at: float
 
 
-class Entry(NamedTuple):
+class MailEntry(NamedTuple):
     """A message and how far it has come."""
 
     message: Message
     offset: int
     boot: str = ""
     boot_ms: int = 0
-    status: Status = Status.PENDING
+    status: MessageStatus = MessageStatus.PENDING
     marks: int = 0
     """How often it came back after it may have been shown."""
-    claim: Claim | None = None
+    claim: DeliveryClaim | None = None
     handed: bool = False
     started: bool = False
     """Whether the delivery made a turn happen."""
@@ -118,29 +118,41 @@ class Entry(NamedTuple):
     @property
     def waiting(self) -> bool:
         """Whether it may be claimed."""
-        return self.status is Status.PENDING and self.claim is None and not self.handed
+        return self.status is MessageStatus.PENDING and self.claim is None and not self.handed
 
 
 NO_START = "no-start"
 """Why a start was given up: a person is called, and the next start is counted anew."""
 
-FINAL = (Status.CONSUMED, Status.EXPIRED, Status.FAILED)
+FINAL = (MessageStatus.CONSUMED, MessageStatus.EXPIRED, MessageStatus.FAILED)
 
 # fmt: off
-NEXT: Mapping[Status, Mapping[Op, Status]] = {
-    Status.PENDING:   {Op.CLAIM: Status.PENDING, Op.HANDED: Status.PENDING,
-                       Op.RETURNED: Status.PENDING, Op.ATTEMPT: Status.PENDING,
-                       Op.DELIVERED: Status.DELIVERED, Op.CONSUMED: Status.CONSUMED,
-                       Op.EXPIRED: Status.EXPIRED, Op.FAILED: Status.FAILED},
-    Status.DELIVERED: {Op.CONSUMED: Status.CONSUMED, Op.RETURNED: Status.PENDING,
-                       Op.ATTEMPT: Status.DELIVERED,
-                       Op.EXPIRED: Status.EXPIRED, Op.FAILED: Status.FAILED},
-    Status.CONSUMED: {}, Status.EXPIRED: {}, Status.FAILED: {},
+NEXT: Mapping[MessageStatus, Mapping[Op, MessageStatus]] = {
+    MessageStatus.PENDING: {
+        Op.CLAIM:     MessageStatus.PENDING,
+        Op.HANDED:    MessageStatus.PENDING,
+        Op.RETURNED:  MessageStatus.PENDING,
+        Op.ATTEMPT:   MessageStatus.PENDING,
+        Op.DELIVERED: MessageStatus.DELIVERED,
+        Op.CONSUMED:  MessageStatus.CONSUMED,
+        Op.EXPIRED:   MessageStatus.EXPIRED,
+        Op.FAILED:    MessageStatus.FAILED,
+    },
+    MessageStatus.DELIVERED: {
+        Op.CONSUMED:  MessageStatus.CONSUMED,
+        Op.RETURNED:  MessageStatus.PENDING,
+        Op.ATTEMPT:   MessageStatus.DELIVERED,
+        Op.EXPIRED:   MessageStatus.EXPIRED,
+        Op.FAILED:    MessageStatus.FAILED,
+    },
+    MessageStatus.CONSUMED: {},
+    MessageStatus.EXPIRED: {},
+    MessageStatus.FAILED: {},
 }
 # fmt: on
 
 
-def advance(entry: Entry, op: Op, record: Mapping[str, Any]) -> Entry:
+def advance(entry: MailEntry, op: Op, record: Mapping[str, Any]) -> MailEntry:
     """The entry after one more record; unchanged when the record has no row (a late repeat)."""
     status = NEXT[entry.status].get(op)
     if status is None:
@@ -179,7 +191,7 @@ def advance(entry: Entry, op: Op, record: Mapping[str, Any]) -> Entry:
             return entry
 
 
-def _offered(entry: Entry, record: Mapping[str, Any]) -> int:
+def _offered(entry: MailEntry, record: Mapping[str, Any]) -> int:
     """Since when its session leaves it unanswered: another session, or boot, begins anew."""
     now_ms = _whole(record.get("boot_ms"))
     same = entry.session == str(record.get("session") or "")
@@ -191,19 +203,19 @@ class Mailbox(NamedTuple):
     """An inbox as it stands: its head and its messages in file order."""
 
     head: Head
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[MailEntry, ...] = ()
 
-    def find(self, message_id: str) -> Entry | None:
+    def find(self, message_id: str) -> MailEntry | None:
         """The entry of one message, if the fold reached back to it."""
         return next((e for e in self.entries if e.message.id == message_id), None)
 
     @property
-    def unsettled(self) -> tuple[Entry, ...]:
+    def unsettled(self) -> tuple[MailEntry, ...]:
         """What may still change, oldest first."""
         return tuple(entry for entry in self.entries if not entry.settled)
 
     @property
-    def pending(self) -> tuple[Entry, ...]:
+    def pending(self) -> tuple[MailEntry, ...]:
         """What waits for its reader, oldest first: unclaimed, or handed by a wake so far."""
         return tuple(entry for entry in self.unsettled if entry.waiting or entry.handed)
 
@@ -218,7 +230,7 @@ def takeover_of(boxes: Iterable[Mailbox]) -> str:
         if box.head.takeover is not None:
             open_ids.add(box.head.takeover.id)
         for entry in box.entries:
-            if entry.message.kind is Kind.TAKEOVER and not entry.settled:
+            if entry.message.kind is MessageKind.TAKEOVER and not entry.settled:
                 open_ids.add(entry.message.id)
             else:
                 decided.add(entry.message.decides)
@@ -242,7 +254,7 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
 
     A second message record with the id of an earlier one is the same message: the first wins.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, MailEntry] = {}
     head: object = None
     for offset, record in records:
         head = record.get("head")  # the last one counts
@@ -253,7 +265,7 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
         if op is Op.MESSAGE:
             message = parse_message(record.get("message"))
             if message is not None and message.id not in entries:
-                entries[message.id] = Entry(
+                entries[message.id] = MailEntry(
                     message,
                     offset,
                     boot=str(record.get("boot") or ""),
@@ -278,7 +290,7 @@ def parse_message(data: object) -> Message | None:
         known = {key: data[key] for key in Message._fields if key in data}
         known["from_kind"] = FromKind(known["from_kind"])
         known["to_kind"] = ToKind(known["to_kind"])
-        known["kind"] = Kind(known["kind"])
+        known["kind"] = MessageKind(known["kind"])
         known["lane"] = Lane(known["lane"])
         known["ts"], known["ttl_seconds"] = float(known["ts"]), float(known["ttl_seconds"])
         if not (abs(known["ts"]) < _LARGEST_S and 0 <= known["ttl_seconds"] < _LARGEST_S):
@@ -298,7 +310,7 @@ def render_message(message: Message) -> dict[str, Any]:
     return {**message._asdict(), "payload": dict(message.payload)}
 
 
-def render_entry(entry: Entry) -> dict[str, Any]:
+def render_entry(entry: MailEntry) -> dict[str, Any]:
     """A message with its state, as `inbox --json` and `show --json` print it."""
     return {
         **render_message(entry.message),
@@ -333,19 +345,19 @@ def parse_head(data: object) -> Head:
     handshake = None
     carried = data.get("takeover")
     try:
-        if isinstance(raw, Mapping) and raw.get("stage") in tuple(Stage):
+        if isinstance(raw, Mapping) and raw.get("stage") in tuple(HandshakeStage):
             handshake = Handshake(
                 str(raw.get("id")),
                 str(raw.get("session")),
-                Stage(raw["stage"]),
+                HandshakeStage(raw["stage"]),
                 _whole(raw.get("boot_ms")),
             )
         return Head(
-            max(_whole(data.get("open")), 0),
-            handshake,
-            _whole(normal) if normal is not None else None,
-            tuple(_whole(ms) for ms in data.get("starts_ms") or ()),
-            Carried(str(carried["id"]), str(carried["turn"])) if carried else None,
+            open=max(_whole(data.get("open")), 0),
+            handshake=handshake,
+            normal_ms=_whole(normal) if normal is not None else None,
+            starts_ms=tuple(_whole(ms) for ms in data.get("starts_ms") or ()),
+            takeover=Carried(str(carried["id"]), str(carried["turn"])) if carried else None,
         )
     except (KeyError, TypeError, ValueError):
         return Head()
@@ -372,12 +384,22 @@ def parse_host(data: object) -> tuple[int, int] | None:
     return None
 
 
-def parse_claim(data: Mapping[str, Any]) -> Claim:
+def parse_claim(data: Mapping[str, Any]) -> DeliveryClaim:
     """A claim from its record; an unreadable holder is a process that never was."""
-    return Claim(
-        parse_process(data.get("by")) or Process("", "", 0, 0),
-        _whole(data.get("guard")),
-        str(data.get("transport") or ""),
-        str(data.get("session") or ""),
-        _moment(data.get("at")),
+    return DeliveryClaim(
+        by=parse_process(data.get("by")) or Process("", "", 0, 0),
+        guard=_whole(data.get("guard")),
+        transport=str(data.get("transport") or ""),
+        session=str(data.get("session") or ""),
+        at=_moment(data.get("at")),
     )
+
+
+class InboxChange(NamedTuple):
+    """One record for one inbox, with the head after it (its `open` is the store's to fill)."""
+
+    box: int
+    op: Op
+    ids: tuple[str, ...]
+    fields: Mapping[str, Any]
+    head: Head

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vyane_cli.errors import InvalidInputError, RefusedError
-from vyane_cli.kernel.schemas import Schema, check, clean
+from vyane_cli.kernel.json import Schema, check, clean
 from vyane_cli.kernel.values import NamedTuple, StrEnum
 from vyane_cli.sessions.speaker import FromKind
 
@@ -25,7 +25,7 @@ LAUNCHED = "launched"
 """Key of a dispatch whose prompt went by its reader's launch. No sender can set it."""
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """What a message asks for. Closed."""
 
     TASK_DISPATCH = "task-dispatch"
@@ -55,7 +55,7 @@ class Lane(StrEnum):
     QUIET = "quiet"
 
 
-class Status(StrEnum):
+class MessageStatus(StrEnum):
     """How far a message has come. The last three are final."""
 
     PENDING = "pending"
@@ -83,7 +83,7 @@ class Message(NamedTuple):
     from_name: str
     to_kind: ToKind
     to_id: str
-    kind: Kind
+    kind: MessageKind
     lane: Lane
     summary: str = ""
     payload: Mapping[str, Any] = {}
@@ -98,7 +98,7 @@ class Message(NamedTuple):
     @property
     def position(self) -> Position:
         """When it may be handed over at the earliest."""
-        if self.kind is Kind.TAKEOVER and self.payload.get("interrupt_first") is False:
+        if self.kind is MessageKind.TAKEOVER and self.payload.get("interrupt_first") is False:
             return Position.BEFORE_NEXT_TURN
         given = self.payload.get("position", Position.AFTER_CURRENT_TOOL_CALL)
         return Position(given) if given in tuple(Position) else Position.AFTER_CURRENT_TOOL_CALL
@@ -106,7 +106,7 @@ class Message(NamedTuple):
     @property
     def decides(self) -> str:
         """The takeover that the person decides with this message; empty for any other."""
-        mine = self.from_kind is FromKind.HUMAN and self.kind is Kind.CONTEXT_INJECT
+        mine = self.from_kind is FromKind.HUMAN and self.kind is MessageKind.CONTEXT_INJECT
         return str(self.payload.get("takeover") or "") if mine else ""
 
     @property
@@ -117,7 +117,7 @@ class Message(NamedTuple):
     @property
     def launched(self) -> bool:
         """Whether its reader knows it from its launch: it is settled in silence."""
-        return self.kind is Kind.TASK_DISPATCH and self.payload.get(LAUNCHED) is True
+        return self.kind is MessageKind.TASK_DISPATCH and self.payload.get(LAUNCHED) is True
 
     @property
     def startable(self) -> bool:
@@ -125,12 +125,14 @@ class Message(NamedTuple):
         return self.lane is not Lane.QUIET
 
 
-_QUIET_KINDS = (Kind.INFO, Kind.STATUS_UPDATE)
-_CONTROL_KINDS = (Kind.TAKEOVER, Kind.CANCEL)
-_DIRECT_KINDS = (Kind.TASK_DISPATCH, Kind.TASK_RESULT)
+_QUIET_KINDS = (MessageKind.INFO, MessageKind.STATUS_UPDATE)
+_CONTROL_KINDS = (MessageKind.TAKEOVER, MessageKind.CANCEL)
+_DIRECT_KINDS = (MessageKind.TASK_DISPATCH, MessageKind.TASK_RESULT)
 
 
-def decide_lane(kind: Kind, from_kind: FromKind, to_kind: ToKind, *, awaited: bool = False) -> Lane:
+def decide_lane(
+    kind: MessageKind, from_kind: FromKind, to_kind: ToKind, *, awaited: bool = False
+) -> Lane:
     """First match: control, quiet, direct, normal. `awaited`: somebody is blocked on this reply."""
     if kind in _CONTROL_KINDS:
         return Lane.CONTROL
@@ -141,9 +143,9 @@ def decide_lane(kind: Kind, from_kind: FromKind, to_kind: ToKind, *, awaited: bo
     return Lane.NORMAL
 
 
-def default_ttl_s(kind: Kind) -> float:
+def default_ttl_s(kind: MessageKind) -> float:
     """How long a message of this kind waits when nobody says otherwise, in seconds."""
-    return INFO_TTL_S if kind is Kind.INFO else DAY_S
+    return INFO_TTL_S if kind is MessageKind.INFO else DAY_S
 
 
 class Relation(StrEnum):
@@ -157,34 +159,35 @@ class Relation(StrEnum):
 
 
 # fmt: off
-DIRECTIONS: Mapping[Kind, tuple[Relation, ...]] = {
-    Kind.TASK_DISPATCH:  (Relation.PARENT, Relation.HUMAN),
-    Kind.TASK_RESULT:    (Relation.CHILD,),
-    Kind.TAKEOVER:       (Relation.HUMAN,),
-    Kind.CANCEL:         (Relation.PARENT, Relation.HUMAN),
-    Kind.CONTEXT_INJECT: tuple(Relation),
-    Kind.STATUS_UPDATE:  (Relation.CHILD,),  # to a channel: anybody
-    Kind.INFO:           tuple(Relation),
+DIRECTIONS: Mapping[MessageKind, tuple[Relation, ...]] = {
+    MessageKind.TASK_DISPATCH:  (Relation.PARENT, Relation.HUMAN),
+    MessageKind.TASK_RESULT:    (Relation.CHILD,),
+    MessageKind.TAKEOVER:       (Relation.HUMAN,),
+    MessageKind.CANCEL:         (Relation.PARENT, Relation.HUMAN),
+    MessageKind.CONTEXT_INJECT: tuple(Relation),
+    MessageKind.STATUS_UPDATE:  (Relation.CHILD,),  # to a channel: anybody
+    MessageKind.INFO:           tuple(Relation),
 }
 
-PAYLOADS: Mapping[Kind, Schema] = {
-    Kind.TASK_DISPATCH:  {"prompt*": (str,), "inherited_context": (str,),
+PAYLOADS: Mapping[MessageKind, Schema] = {
+    MessageKind.TASK_DISPATCH:  {"prompt*": (str,), "inherited_context": (str,),
                           "expected_artifacts": (list,), "task": (str,)},
-    Kind.TASK_RESULT:    {"summary": (str,), "artifacts": (list,), "success*": (bool,),
+    MessageKind.TASK_RESULT:    {"summary": (str,), "artifacts": (list,), "success*": (bool,),
                           "error": (str,), "events_replay_token": (str,), "summary_ref": (dict,),
                           "head": (str,)},
-    Kind.TAKEOVER:       {"instruction*": (str,), "interrupt_first": (bool,)},
-    Kind.CANCEL:         {"reason": (str,), "force": (bool,)},
-    Kind.CONTEXT_INJECT: {"text*": (str,), "position": (str,), "takeover": (str,)},
-    Kind.STATUS_UPDATE:  {"progress": (str, int, float), "phase": (str,), "metrics": (dict,)},
-    Kind.INFO:           {},  # free form
+    MessageKind.TAKEOVER:       {"instruction*": (str,), "interrupt_first": (bool,)},
+    MessageKind.CANCEL:         {"reason": (str,), "force": (bool,)},
+    MessageKind.CONTEXT_INJECT: {"text*": (str,), "position": (str,), "takeover": (str,)},
+    MessageKind.STATUS_UPDATE:  {"progress": (str, int, float), "phase": (str,),
+                                 "metrics": (dict,)},
+    MessageKind.INFO:           {},  # free form
 }
 # fmt: on
 
 
-def check_direction(kind: Kind, relation: Relation, to_kind: ToKind) -> None:
+def check_direction(kind: MessageKind, relation: Relation, to_kind: ToKind) -> None:
     """Refuse (exit 5, `direction`) a kind that this sender may not send to this target."""
-    if kind is Kind.STATUS_UPDATE and to_kind is ToKind.CHANNEL:
+    if kind is MessageKind.STATUS_UPDATE and to_kind is ToKind.CHANNEL:
         return
     if relation not in DIRECTIONS[kind]:
         allowed = ", ".join(DIRECTIONS[kind])
@@ -198,26 +201,26 @@ def check_direction(kind: Kind, relation: Relation, to_kind: ToKind) -> None:
         )
 
 
-def check_payload(kind: Kind, payload: object) -> dict[str, Any]:
+def check_payload(kind: MessageKind, payload: object) -> dict[str, Any]:
     """The payload when it fits its kind; InvalidInputError names the key otherwise."""
     checked = check(PAYLOADS[kind], clean(payload, "payload"), "payload", of=kind)
-    if kind is Kind.TASK_RESULT and not checked["success"] and not checked.get("error"):
+    if kind is MessageKind.TASK_RESULT and not checked["success"] and not checked.get("error"):
         raise InvalidInputError(
             "payload.error", "", "given: a result without success needs it", missing=True
         )
     if checked.get("position") not in (None, *Position):
         raise InvalidInputError("payload.position", checked["position"], "one of " + _of(Position))
-    progress = checked.get("progress") if kind is Kind.STATUS_UPDATE else None
+    progress = checked.get("progress") if kind is MessageKind.STATUS_UPDATE else None
     if isinstance(progress, int | float) and not 0 <= progress <= 1:
         raise InvalidInputError("payload.progress", progress, "a text, or a number from 0 to 1")
     return checked
 
 
-def parse_kind(text: str) -> Kind:
+def parse_kind(text: str) -> MessageKind:
     """The kind by its name; InvalidInputError lists them."""
-    if text not in tuple(Kind):
-        raise InvalidInputError("kind", text, "one of " + _of(Kind))
-    return Kind(text)
+    if text not in tuple(MessageKind):
+        raise InvalidInputError("kind", text, "one of " + _of(MessageKind))
+    return MessageKind(text)
 
 
 def check_summary(text: str) -> str:
@@ -232,10 +235,10 @@ def check_summary(text: str) -> str:
 _TEXTS = ("text", "instruction", "prompt", "head", "summary", "reason", "progress")
 """Where a payload has its text: the first of these that is one."""
 
-_BESIDE: Mapping[Kind, tuple[str, ...]] = {
-    Kind.TASK_DISPATCH: ("inherited_context", "expected_artifacts", "task"),
-    Kind.TASK_RESULT: ("artifacts",),
-    Kind.STATUS_UPDATE: ("progress", "phase", "metrics"),
+_BESIDE: Mapping[MessageKind, tuple[str, ...]] = {
+    MessageKind.TASK_DISPATCH: ("inherited_context", "expected_artifacts", "task"),
+    MessageKind.TASK_RESULT: ("artifacts",),
+    MessageKind.STATUS_UPDATE: ("progress", "phase", "metrics"),
 }
 """What its reader is told beside the text. An `info` is free form: all that is in it."""
 
@@ -248,14 +251,14 @@ def body_of(message: Message) -> str:
     return told_by(message.kind, message.payload, message.summary)
 
 
-def told_by(kind: Kind, payload: Mapping[str, Any], summary: str = "") -> str:
+def told_by(kind: MessageKind, payload: Mapping[str, Any], summary: str = "") -> str:
     """The text of a payload, whatever its kind, then what stands beside it, a line for each key.
 
     The summary stands in for a text.
     """
     own = next((key for key in _TEXTS if isinstance(payload.get(key), str) and payload[key]), "")
     beside = _BESIDE.get(kind, ())
-    if kind is Kind.INFO and BOUNCED not in payload:
+    if kind is MessageKind.INFO and BOUNCED not in payload:
         beside = tuple(payload)
     rest = "\n".join(
         f"{key}: {_worded(payload[key])}"
@@ -291,7 +294,7 @@ VYANE = "vyane"
 
 
 def from_vyane(
-    message_id: str, at: float, worker: str, kind: Kind, text: str, **more: Any
+    message_id: str, at: float, worker: str, kind: MessageKind, text: str, **more: Any
 ) -> Message:
     """What vyane itself tells a worker; `more` goes into the payload beside the text."""
     return Message(

@@ -7,62 +7,171 @@ process that is gone left. A note and an entry are known by id and key, so none 
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+
 from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import NeedKind, call_of, kept_call
-from vyane_cli.delivery.plan import TickPlan
-from vyane_cli.errors import VyaneError
-from vyane_cli.mail import untold
-from vyane_cli.mail.bounce import bounce
-from vyane_cli.mail.message import Lane
-from vyane_cli.mail.untold import Untold
-from vyane_cli.storage import processes
+from vyane_cli.errors import VyaneError, shortened
+from vyane_cli.kernel import ids
+from vyane_cli.kernel.process import Process, parse_process
+from vyane_cli.kernel.values import NamedTuple
+from vyane_cli.mail.enqueue import Target, is_stored, store
+from vyane_cli.mail.mailbox import parse_message, render_message
+from vyane_cli.mail.message import (
+    BOUNCED,
+    Lane,
+    Message,
+    MessageKind,
+    MessageStatus,
+    ToKind,
+    body_of,
+    first_line,
+    from_vyane,
+)
+from vyane_cli.sessions.speaker import FromKind
+from vyane_cli.storage import document, files, processes
+from vyane_cli.storage.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.storage.locks import Deadline
+
 
 LEFT_MAX = 3
 """How many of those that others left one hook call tells."""
 
 
-def keep(runtime: Runtime, plan: TickPlan, worker: str, name: str) -> Untold | None:
-    """Keep what the plan has to tell; call it before the plan is committed.
+def keep_outcomes(
+    home: Home, worker: str, name: str, calls: Sequence[str], expired: Sequence[Message]
+) -> Untold | None:
+    """Keep what a plan has to tell: calls to the person, and messages that expired.
+
+    Call it before the plan is committed.
 
     A message that only informed is not worth a note to its sender.
     """
-    expired = [e.message for e in plan.expired if e.message.lane is not Lane.QUIET]
-    if not plan.need_user and not expired:
+    bounced = [message for message in expired if message.lane is not Lane.QUIET]
+    if not calls and not bounced:
         return None
-    calls = [call_of(NeedKind.DELIVERY, worker=worker, text=text) for text in plan.need_user]
+    made = [call_of(NeedKind.DELIVERY, worker=worker, text=text) for text in calls]
     found = Untold(
-        runtime.new_id(runtime.clock().now_ms),
-        runtime.me(),
-        tuple((call.key, call.text) for call in calls),
-        tuple((message, name) for message in expired),
+        home.new_id(home.clock().now_ms),
+        home.me(),
+        tuple((call.key, call.text) for call in made),
+        tuple((message, name) for message in bounced),
     )
-    untold.keep(runtime.layout, found)
+    keep(home.layout, found)
     return found
 
 
-def tell(runtime: Runtime, found: Iterable[Untold], deadline: Deadline | None = None) -> None:
+def tell(home: Home, found: Iterable[Untold], deadline: Deadline | None = None) -> None:
     """Tell each. What cannot be told at this moment stays, and is told by a later call."""
     for one in found:
         try:
             for key, text in one.calls:
-                call_person(runtime, kept_call(key, text), deadline=deadline)
+                call_person(home, kept_call(key, text), deadline=deadline)
             for message, target in one.expired:
-                bounce(runtime, message, target, "ttl")
-            untold.done(runtime.layout, one)
+                bounce(home, message, target, "ttl")
+            done(home.layout, one)
         except VyaneError:
             continue  # a note that the disk did not confirm is found by its id, and flushed
 
 
-def tell_left(runtime: Runtime, deadline: Deadline | None = None, most: int = LEFT_MAX) -> int:
+def tell_left(home: Home, deadline: Deadline | None = None, most: int = LEFT_MAX) -> int:
     """Tell what processes that are gone left untold; how many there were."""
-    listed = untold.listing(runtime.layout)
+    listed = listing(home.layout)
     left = [one for one in listed if processes.is_present(one.by) is False][:most]
-    tell(runtime, left, deadline)
+    tell(home, left, deadline)
     return len(left)
+
+
+EXCERPT = 200
+
+
+def bounce(home: Home, message: Message, target: str, reason: str) -> None:
+    """Tell the sender of a message that it was not delivered. A program outside has no inbox.
+
+    A person is called. The note's id follows from the message's: one that is there is not stored
+    again.
+    """
+    if message.from_kind is FromKind.HUMAN:
+        said = shortened(first_line(body_of(message)), EXCERPT)
+        call_person(home, call_of(NeedKind.EXPIRED, message=message.id, target=target, said=said))
+        return
+    if message.from_kind is not FromKind.WORKER or not ids.is_safe_id(message.from_id):
+        return
+    clock = home.clock()
+    text = home.templates.fill(
+        "bounce", id=message.id, target=target, reason=reason, excerpt=first_line(body_of(message))
+    )
+    about = {BOUNCED: message.id, "status": str(MessageStatus.EXPIRED), "reason": reason}
+    note = from_vyane(_note_id(message), clock.at, message.from_id, MessageKind.INFO, text, **about)
+    note = note._replace(parent_message_id=message.id)
+    path = home.layout.inbox(message.from_id)
+    target_box = Target(ToKind.WORKER, message.from_id, path, message.from_id, lock=message.from_id)
+    if not is_stored(home, target_box, note):
+        store(home, target_box, note, clock)
+
+
+def _note_id(message: Message) -> str:
+    """One message, one note: of the moment at which its time was over."""
+    over_ms = int((message.ts + message.ttl_seconds) * 1000)
+    return ids.next_ulid(message.id, over_ms, hashlib.sha256(message.id.encode()).digest()[:10])
+
+
+class Untold(NamedTuple):
+    """What one plan found out: calls to the person, and messages whose time was over."""
+
+    id: str
+    by: Process
+    calls: tuple[tuple[str, str], ...]
+    """(key, text) of each."""
+    expired: tuple[tuple[Message, str], ...]
+    """Each with the name of the one it was for."""
+
+
+def keep(layout: Layout, untold: Untold) -> None:
+    """On disk when this returns."""
+    data = {
+        "id": untold.id,
+        "by": untold.by._asdict(),
+        "calls": [list(call) for call in untold.calls],
+        "expired": [[render_message(message), target] for message, target in untold.expired],
+    }
+    document.save(layout.untold(untold.id), data, layout.root)
+
+
+def listing(layout: Layout) -> list[Untold]:
+    """All that is kept, oldest first. A damaged one is passed over: `doctor` names it."""
+    found, folder = [], layout("queue", "untold")
+    for name in files.json_names(folder):
+        try:
+            kept = document.load_as(os.path.join(folder, name + ".json"), _parse, "notice")
+        except VyaneError:
+            continue
+        found += [kept] if kept is not None else []
+    return found
+
+
+def _parse(data: Mapping[str, Any]) -> Untold:
+    return Untold(
+        str(data["id"]),
+        parse_process(data["by"]) or Process("", "", 0, 0),
+        tuple((str(key), str(text)) for key, text in data["calls"]),
+        tuple(
+            (message, str(target))
+            for raw, target in data["expired"]
+            if (message := parse_message(raw)) is not None
+        ),
+    )
+
+
+def done(layout: Layout, untold: Untold) -> None:
+    """All of it was told."""
+    files.remove(layout.untold(untold.id))

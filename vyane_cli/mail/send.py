@@ -9,21 +9,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from vyane_cli.children.result import check_reportable, settle_child
-from vyane_cli.children.result_rules import Ending, Report, result_id
-from vyane_cli.errors import ConflictError, InvalidInputError, RefusedError, VyaneError
+from vyane_cli.errors import InvalidInputError, RefusedError, VyaneError
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.mail.address import find_address, resolve
-from vyane_cli.mail.awaiting import block, check_awaitable
-from vyane_cli.mail.enqueue import Target, keep_copy, reach_targets, store_each
+from vyane_cli.mail.enqueue import (
+    Sent,
+    Target,
+    keep_copy,
+    reach_targets,
+    send_once,
+    store_each,
+    take_broadcast_turn,
+)
 from vyane_cli.mail.lookup import find_message
 from vyane_cli.mail.message import (
     DAY_S,
     PAYLOAD_MAX_BYTES,
     TASK_ID_MAX,
-    Kind,
     Lane,
     Message,
+    MessageKind,
     ToKind,
     check_direction,
     check_payload,
@@ -34,29 +39,31 @@ from vyane_cli.mail.message import (
     parse_kind,
     told_by,
 )
-from vyane_cli.mail.once import Sent, send_once, take_broadcast_turn
 from vyane_cli.sessions import registry
+from vyane_cli.sessions.authority import claim_kind, require_person
 from vyane_cli.sessions.facts import diagnose
-from vyane_cli.sessions.identity import claim_kind, require_person, whoami
-from vyane_cli.sessions.speaker import Speaker
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.sessions.speaker import FromKind, Speaker
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.storage import codec
+from vyane_cli.storage import document
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
+
 
 TTL_MAX_S = 365 * DAY_S
 NOTHING = "given: there is nothing to send"
 HOW = "vyane send NAME TEXT; `-` reads the text from standard input"
 
 
-class Draft(NamedTuple):
+class MessageDraft(NamedTuple):
     """What a sender asks for."""
 
     to: str
     text: str = ""
-    kind: str = Kind.CONTEXT_INJECT
+    kind: str = MessageKind.CONTEXT_INJECT
     payload: Mapping[str, Any] | None = None
     summary: str | None = None
     ttl_s: float | None = None
@@ -69,31 +76,73 @@ class Draft(NamedTuple):
     """The sender can do nothing until it is answered."""
 
 
-def send(runtime: Runtime, draft: Draft, speaker: Speaker | None = None) -> Sent:
-    """Store a message. Everything is checked before anything is written.
+class CheckedDraft(NamedTuple):
+    """A draft that may be sent: who speaks, what is said, and to whom."""
+
+    draft: MessageDraft
+    speaker: Speaker
+    kind: MessageKind
+    payload: dict[str, Any]
+    summary: str
+    family: str
+    """The relative address that was used, such as `children`; else empty."""
+    broadcast: bool
+    targets: Sequence[Target]
+    workers: registry.Registry
+
+
+def check_draft(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> CheckedDraft:
+    """Check everything that can be checked before something is written.
 
     NotFoundError for an unknown target, InvalidInputError for a bad field, RefusedError for a
-    direction, ConflictError for a key that was used for something else.
+    direction.
     """
-    speaker = claim_kind(runtime, draft.from_kind, speaker or whoami(runtime))
+    speaker = claim_kind(home, draft.from_kind, speaker or whoami(home))
     kind = parse_kind(draft.kind)
     payload = check_payload(kind, _payload(kind, draft))
-    if len(codec.dumps(payload)) > PAYLOAD_MAX_BYTES:
+    if len(document.dumps(payload)) > PAYLOAD_MAX_BYTES:
         raise InvalidInputError("payload", "…", f"at most {PAYLOAD_MAX_BYTES // 1024} KiB")
     summary = _summary(draft, kind, payload)
-    if kind is Kind.TAKEOVER:
-        require_person(runtime, speaker, "take over a session")
-    workers = registry.Registry(runtime.layout)
+    if kind is MessageKind.TAKEOVER:
+        require_person(home, speaker, "take over a session")
+    workers = registry.Registry(home.layout)
     address = find_address(draft.to, workers)
-    targets = resolve(runtime, workers, address, speaker)
+    targets = resolve(home, workers, address, speaker)
     for target in targets:
-        _check_direction(runtime, speaker, kind, target)
+        _check_direction(home, speaker, kind, target)
     if draft.await_reply:
         check_awaitable(speaker, kind, draft.to, targets)
-    if kind is Kind.TASK_RESULT:
-        return _send_result(runtime, draft, speaker, targets, payload)
-    parent = find_message(runtime, draft.reply_to) if draft.reply_to else None
-    clock = runtime.clock()
+    return CheckedDraft(
+        draft=draft,
+        speaker=speaker,
+        kind=kind,
+        payload=payload,
+        summary=summary,
+        family=str(address.relative or ""),
+        broadcast=address.kind is ToKind.BROADCAST,
+        targets=targets,
+        workers=workers,
+    )
+
+
+def send(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> Sent:
+    """Store a message. Everything is checked before anything is written.
+
+    Raises what `check_draft` does, and ConflictError for a key that was used for something else.
+    A task result ends a child: `children/report` sends it.
+    """
+    return send_checked(home, check_draft(home, draft, speaker))
+
+
+def send_checked(home: Home, checked: CheckedDraft) -> Sent:
+    """Store the message of a draft that was checked, and ring its targets."""
+    draft, speaker, kind = checked.draft, checked.speaker, checked.kind
+    targets, workers = checked.targets, checked.workers
+    payload, summary = checked.payload, checked.summary
+    if kind is MessageKind.TASK_RESULT:
+        raise ValueError("a task result is sent by children/report")
+    parent = find_message(home, draft.reply_to) if draft.reply_to else None
+    clock = home.clock()
     sender = workers.workers.get(speaker.id)
     messages = []
     for target in targets:
@@ -105,7 +154,7 @@ def send(runtime: Runtime, draft: Draft, speaker: Speaker | None = None) -> Sent
         )
         messages.append(
             Message(
-                runtime.new_id(clock.now_ms),
+                home.new_id(clock.now_ms),
                 clock.at,
                 _ttl(draft.ttl_s, kind),
                 speaker.kind,
@@ -121,96 +170,65 @@ def send(runtime: Runtime, draft: Draft, speaker: Speaker | None = None) -> Sent
                 _limited("task-id", draft.task_id, TASK_ID_MAX),
                 sender.trace_id if sender else None,
                 parent.message.id if parent else None,
-                _correlation(draft, parent.message if parent else None, runtime, clock),
+                _correlation(draft, parent.message if parent else None, home, clock),
             )
         )
     if len(messages) > 1:
         shared = messages[0].correlation_id or messages[0].id
         messages = [message._replace(correlation_id=shared) for message in messages]
     if draft.idempotency_key is None:
-        if address.kind is ToKind.BROADCAST:
-            take_broadcast_turn(runtime, clock)
+        if checked.broadcast:
+            take_broadcast_turn(home, clock)
         if draft.await_reply:
-            block(runtime, speaker.id, messages[0].id)
-        store_each(runtime, list(zip(targets, messages, strict=True)), clock)
-        keep_copy(runtime, speaker, messages)
-        reach_targets(runtime, targets, messages, clock)
+            block(home, speaker.id, messages[0].id)
+        store_each(home, list(zip(targets, messages, strict=True)), clock)
+        keep_copy(home, speaker, messages)
+        reach_targets(home, targets, messages, clock)
         sent = Sent(tuple(messages), names=tuple(target.name for target in targets))
     else:
-        family, key = str(address.relative or ""), draft.idempotency_key
-        sent = send_once(runtime, speaker, targets, messages, key, clock, family)
+        family, key = checked.family, draft.idempotency_key
+        sent = send_once(home, speaker, targets, messages, key, clock, family)
         if draft.await_reply and not sent.repeated:
-            block(runtime, speaker.id, sent.message.id)
+            block(home, speaker.id, sent.message.id)
     # a child that asks back about its dispatch has not answered it: its result does
-    if parent is not None and parent.message.kind is Kind.CONTEXT_INJECT:
+    if parent is not None and parent.message.kind is MessageKind.CONTEXT_INJECT:
         for target in targets if messages[0].lane is Lane.DIRECT else ():
             with suppress(VyaneError):  # the answer is stored; what is left of the wait lapses
-                block(runtime, target.worker, None, on=parent.message.id)
+                block(home, target.worker, None, on=parent.message.id)
     return sent
 
 
-def _send_result(
-    runtime: Runtime,
-    draft: Draft,
-    speaker: Speaker,
-    targets: Sequence[Target],
-    payload: Mapping[str, Any],
-) -> Sent:
-    """The result of a dispatch, as `report --result` sends it: once, and the child has ended.
-
-    ConflictError without a dispatch, for another correlation, and for a second one without the key
-    of the first.
-    """
-    child = registry.Registry(runtime.layout).workers[speaker.id]
-    dispatch = child.dispatch_id or ""
-    names = tuple(target.name for target in targets)
-    if dispatch and draft.correlation_id not in (None, dispatch):
-        raise ConflictError(
-            f"{child.name} was dispatched by {dispatch}, not by {draft.correlation_id}",
-            hint="a result has the correlation of its dispatch by itself",
-        )
-    if dispatch and child.final and draft.idempotency_key is not None:
-        return Sent((find_message(runtime, result_id(dispatch)).message,), True, names)
-    check_reportable(child)
-    ending = Ending.SUCCESS if payload["success"] else Ending.ERROR
-    text, error = str(payload.get("summary") or ""), str(payload.get("error") or "")
-    report = Report(ending, text, error, tuple(payload.get("artifacts") or ()))
-    message = settle_child(runtime, child.id, report).message
-    assert message is not None  # its parent is the target
-    return Sent((message,), names=names)
-
-
-def _check_direction(runtime: Runtime, speaker: Speaker, kind: Kind, target: Target) -> None:
+def _check_direction(home: Home, speaker: Speaker, kind: MessageKind, target: Target) -> None:
     """A refused order of an agent is in its timeline: somebody may have put it up to it."""
     try:
         check_direction(kind, target.relation, target.kind)
     except RefusedError as error:
         if speaker.session is not None:
-            diagnose(runtime, speaker.session, error.slug, error.message)
+            diagnose(home, speaker.session, error.slug, error.message)
         raise
 
 
-def _payload(kind: Kind, draft: Draft) -> dict[str, Any]:
+def _payload(kind: MessageKind, draft: MessageDraft) -> dict[str, Any]:
     payload = dict(draft.payload or {})
     if draft.text:
         field = {
-            Kind.CONTEXT_INJECT: "text",
-            Kind.TAKEOVER: "instruction",
-            Kind.TASK_DISPATCH: "prompt",
-            Kind.TASK_RESULT: "summary",
-            Kind.CANCEL: "reason",
-            Kind.STATUS_UPDATE: "progress",
-            Kind.INFO: "text",
+            MessageKind.CONTEXT_INJECT: "text",
+            MessageKind.TAKEOVER: "instruction",
+            MessageKind.TASK_DISPATCH: "prompt",
+            MessageKind.TASK_RESULT: "summary",
+            MessageKind.CANCEL: "reason",
+            MessageKind.STATUS_UPDATE: "progress",
+            MessageKind.INFO: "text",
         }[kind]
         if field in payload:
             raise InvalidInputError("text", draft.text, f"needed: the payload has {field!r}")
         payload[field] = draft.text
-    if kind is Kind.CONTEXT_INJECT and not str(payload.get("text", "")).strip():
+    if kind is MessageKind.CONTEXT_INJECT and not str(payload.get("text", "")).strip():
         raise InvalidInputError("text", "", NOTHING, missing=True, hint=HOW)
     return payload
 
 
-def _ttl(given: float | None, kind: Kind) -> float:
+def _ttl(given: float | None, kind: MessageKind) -> float:
     if given is None:
         return default_ttl_s(kind)
     if not 0 < given <= TTL_MAX_S:
@@ -218,11 +236,11 @@ def _ttl(given: float | None, kind: Kind) -> float:
     return float(given)
 
 
-def _summary(draft: Draft, kind: Kind, payload: Mapping[str, Any]) -> str:
+def _summary(draft: MessageDraft, kind: MessageKind, payload: Mapping[str, Any]) -> str:
     if draft.summary is not None:
         check_summary(draft.summary)
     told = told_by(kind, payload, draft.summary or "")
-    if kind in (Kind.INFO, Kind.STATUS_UPDATE) and not told.strip():
+    if kind in (MessageKind.INFO, MessageKind.STATUS_UPDATE) and not told.strip():
         raise InvalidInputError("text", "", NOTHING, missing=True, hint=HOW)
     return first_line(told) if draft.summary is None else draft.summary
 
@@ -234,14 +252,14 @@ def _limited(field: str, text: str | None, limit: int) -> str | None:
 
 
 def _correlation(
-    draft: Draft, parent: Message | None, runtime: Runtime, clock: Clock
+    draft: MessageDraft, parent: Message | None, home: Home, clock: Clock
 ) -> str | None:
     if draft.correlation_id:
         return _limited("correlation-id", draft.correlation_id, TASK_ID_MAX)
     if parent is not None and parent.correlation_id:
         return parent.correlation_id
-    if draft.kind == Kind.TASK_DISPATCH:
-        return runtime.new_id(clock.now_ms)
+    if draft.kind == MessageKind.TASK_DISPATCH:
+        return home.new_id(clock.now_ms)
     return None
 
 
@@ -250,3 +268,30 @@ def _shared_session(sender: Worker | None, receiver: Worker | None) -> str | Non
         return None
     same = sender.logical_session_id == receiver.logical_session_id
     return sender.logical_session_id if same else None
+
+
+def check_awaitable(
+    speaker: Speaker, kind: MessageKind, to: str, targets: Sequence[Target]
+) -> None:
+    """InvalidInputError when nobody could wait for the answer, or nobody would give one."""
+    if speaker.kind is not FromKind.WORKER:
+        raise InvalidInputError("await-reply", speaker.name, "a worker: only a worker is woken")
+    if kind is not MessageKind.CONTEXT_INJECT:
+        raise InvalidInputError("await-reply", kind, f"answered: {MessageKind.CONTEXT_INJECT} is")
+    one = len(targets) == 1 and targets[0].worker not in ("", speaker.id)
+    if not one or targets[0].kind is ToKind.BROADCAST:
+        raise InvalidInputError("await-reply", to, "one other worker")
+
+
+def block(home: Home, worker_id: str, message_id: str | None, *, on: str = "") -> None:
+    """The worker waits for an answer to this message, or (None) no longer. On disk when it returns.
+
+    `on`: only if it waits for that one.
+    """
+    with home.held((LockKind.REGISTRY, "")):
+        workers = registry.Registry(home.layout)
+        worker = workers.workers.get(worker_id)
+        if worker is None or (on and worker.blocked_on_message_id != on):
+            return
+        workers.put(worker._replace(blocked_on_message_id=message_id))
+        workers.save()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Claim(NamedTuple):
+class TaskClaim(NamedTuple):
     """One task, taken by one round for one worker."""
 
     task: str
@@ -52,12 +52,12 @@ ENDS: Mapping[Liveness, str] = {
 # fmt: on
 
 
-def renew(claim: Claim, clock: Clock) -> Claim:
+def renew(claim: TaskClaim, clock: Clock) -> TaskClaim:
     """The claim as it is after a report of its worker."""
     return claim._replace(renewed_at=clock.at, boot=clock.boot, awake_ms=clock.awake_ms)
 
 
-def is_held(claim: Claim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
+def is_held(claim: TaskClaim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
     """Whether the claim still keeps others from its task.
 
     `holder` is the worker's liveness once it is on record, before that the round's: BUSY while its
@@ -73,9 +73,9 @@ def is_held(claim: Claim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
             return clock.since_s(claim.renewed_at, claim.boot, claim.awake_ms) < ttl_s
 
 
-def parse_claim(data: Mapping[str, Any]) -> Claim:
+def parse_claim(data: Mapping[str, Any]) -> TaskClaim:
     """A claim from its stored form; TypeError or KeyError when it is none."""
-    known = {key: data[key] for key in Claim._fields if key in data}
+    known = {key: data[key] for key in TaskClaim._fields if key in data}
     known["process"] = parse_process(known.get("process"))
     for key in ("task", "worker", "round", "boot"):
         if not isinstance(known.get(key, ""), str):
@@ -84,10 +84,10 @@ def parse_claim(data: Mapping[str, Any]) -> Claim:
         known[key] = int(known.get(key) or 0)
     for key in ("at", "renewed_at"):
         known[key] = float(known[key])
-    return Claim(**known)
+    return TaskClaim(**known)
 
 
-def render_claim(claim: Claim) -> dict[str, Any]:
+def render_claim(claim: TaskClaim) -> dict[str, Any]:
     """The stored form of a claim."""
     data = claim._asdict()
     data["process"] = claim.process._asdict() if claim.process is not None else None

@@ -18,11 +18,11 @@ from vyane_cli.children.order import PROMPT_MAX_BYTES, Order, check_order
 from vyane_cli.children.spawn import start_child
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.kernel.runtimes import find_runtime
-from vyane_cli.projects.books import Books
-from vyane_cli.projects.claims_2 import Claimed, claim_head, held_tasks
+from vyane_cli.projects.claims import Claimed, claim_head, held_tasks
+from vyane_cli.projects.goal import Books
 from vyane_cli.projects.notice_rules import digest_of
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.queue_2 import in_order, startable, waiting_for
+from vyane_cli.projects.queue import in_order, startable, waiting_for
 from vyane_cli.projects.retries import end_of, stuck_tasks, why_not_again
 from vyane_cli.projects.retry_rules import AGAIN, Again, fate_of
 from vyane_cli.projects.task import Task, TaskStatus
@@ -30,11 +30,11 @@ from vyane_cli.sessions import registry
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.storage import templates
+from vyane_cli.storage import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 LOOK_S = 0.1
 NOTHING = "nothing-can-start"
@@ -57,34 +57,34 @@ class Dispatched:
     """Whether the person is called because every task that is left waits for something."""
 
 
-def dispatch(runtime: Runtime, project: Project, main: Worker, round_id: str) -> Dispatched:
+def dispatch(home: Home, project: Project, main: Worker, round_id: str) -> Dispatched:
     """Start one worker for the first task that may start. Everything is checked before a claim.
 
     NotFoundError (`dispatch_program`) and InvalidInputError (`unknown_runtime`) when no worker
     could be started: nothing is claimed then.
     """
-    _check_start(runtime, project)
+    _check_start(home, project)
     claimed = claim_head(
-        runtime, project.name, round_id, lambda books, held: head(runtime, project, books, held)
+        home, project.name, round_id, lambda books, held: head(home, project, books, held)
     )
     if claimed is None:
         return Dispatched(outcome=NOTHING, detail="every task that is left waits for something")
-    order = order_of(runtime, project, claimed.task)._replace(worker=claimed.claim.worker)
+    order = order_of(home, project, claimed.task)._replace(worker=claimed.claim.worker)
     check_order(order)
-    return _await(runtime, project, claimed, start_child(runtime, order, main.id).child)
+    return _await(home, project, claimed, start_child(home, order, main.id).child)
 
 
-def _check_start(runtime: Runtime, project: Project) -> None:
-    check_program(runtime)
+def _check_start(home: Home, project: Project) -> None:
+    check_program(home)
     if not os.path.isdir(project.dir):
         raise InvalidInputError("project dir", project.dir, "a folder")
 
 
-def check_program(runtime: Runtime) -> str:
+def check_program(home: Home) -> str:
     """The program that `wake.runtime` runs, by its path. NotFoundError when it is not there."""
-    name = runtime.config["wake.runtime"]
-    words = find_runtime(name, runtime.config.runtimes).spawn
-    path = runtime.environ.get("PATH", os.defpath)
+    name = home.config["wake.runtime"]
+    words = find_runtime(name, home.config.runtimes).spawn
+    path = home.environ.get("PATH", os.defpath)
     found = shutil.which(words[0], path=path)
     if found is None:
         raise NotFoundError(
@@ -96,18 +96,18 @@ def check_program(runtime: Runtime) -> str:
     return found
 
 
-def order_of(runtime: Runtime, project: Project, task: Task) -> Order:
+def order_of(home: Home, project: Project, task: Task) -> Order:
     """What the worker of a task is asked to do."""
     text = task.text
     if len(text.encode("utf-8", "replace")) > TEXT_MAX:
         text = text.encode("utf-8", "replace")[:TEXT_MAX].decode("utf-8", "ignore")
         text += f"\n…\nvyane task show {task.id} --project {project.name}"
-    prompt = templates.load(runtime.language, "rounds").fill(
+    prompt = settings.load_templates(home.language, "rounds").fill(
         "task", id=task.id, project=project.name, title=task.title, text=text
     )
     return Order(
         prompt,
-        runtime=runtime.config["wake.runtime"],
+        runtime=home.config["wake.runtime"],
         independent=True,  # it goes on when the main worker's session is over
         cwd=project.dir,
         task=task.id,
@@ -119,7 +119,7 @@ def order_of(runtime: Runtime, project: Project, task: Task) -> Order:
 # ------------------------------------------------------------------ which task
 
 
-def head(runtime: Runtime, project: Project, books: Books, held: frozenset[str]) -> Task | None:
+def head(home: Home, project: Project, books: Books, held: frozenset[str]) -> Task | None:
     """The task to start: a pending one that may, else one that runs and whose worker is gone."""
     assert books.ledger is not None
     assert books.graph is not None
@@ -130,52 +130,52 @@ def head(runtime: Runtime, project: Project, books: Books, held: frozenset[str])
             for task in sorted(books.ledger.tasks, key=in_order)
             if task.status is TaskStatus.RUNNING
             and task.id not in held
-            and is_abandoned(runtime, task)
+            and is_abandoned(home, task)
         ),
     ]
-    return next((t for t in candidates if why_not_again(runtime, project, t) is None), None)
+    return next((t for t in candidates if why_not_again(home, project, t) is None), None)
 
 
-def preview(runtime: Runtime, project: Project, books: Books) -> str:
+def preview(home: Home, project: Project, books: Books) -> str:
     """The task that a round would start now, or that it calls the person, or nothing.
 
     Raises what `dispatch` would. Changes nothing.
     """
-    _check_start(runtime, project)
-    held = held_tasks(runtime, project.name)
-    task = head(runtime, project, books, held)
+    _check_start(home, project)
+    held = held_tasks(home, project.name)
+    task = head(home, project, books, held)
     if task is not None:
         return f"{task.id} ({task.title})"
-    return NOTHING if held and not stuck_tasks(runtime, project, books, held) else CALL
+    return NOTHING if held and not stuck_tasks(home, project, books, held) else CALL
 
 
-def is_abandoned(runtime: Runtime, task: Task) -> bool:
+def is_abandoned(home: Home, task: Task) -> bool:
     """Whether the worker that said it runs this is proven gone."""
-    worker = registry.Registry(runtime.layout).workers.get(task.worker)
+    worker = registry.Registry(home.layout).workers.get(task.worker)
     if worker is None:
         return False  # whoever reported it is no worker: nothing is proven
-    return worker.final or look(runtime, worker).liveness is Liveness.EXITED
+    return worker.final or look(home, worker).liveness is Liveness.EXITED
 
 
 # ------------------------------------------------------------------ until it has registered
 
 
-def _await(runtime: Runtime, project: Project, claimed: Claimed, worker: Worker) -> Dispatched:
+def _await(home: Home, project: Project, claimed: Claimed, worker: Worker) -> Dispatched:
     """Hold the domain until the worker's session is on record: from then on its life counts."""
     task = claimed.task
-    patience_s = float(runtime.config["wake.start_wait_s"])
+    patience_s = float(home.config["wake.start_wait_s"])
     end = time.monotonic() + patience_s
     while True:
-        if registry.read_current(runtime.layout, worker.id):
+        if registry.read_current(home.layout, worker.id):
             return _came(claimed, "started", f"{worker.name} works on {task.id}")
-        known = registry.Registry(runtime.layout).workers.get(worker.id)
+        known = registry.Registry(home.layout).workers.get(worker.id)
         if known is not None and known.final:
             why = known.failure_reason or f"it has ended ({known.status})"
-            _call(runtime, project, task, worker, why)
+            _call(home, project, task, worker, why)
             return _came(claimed, "not-started", why)
         if time.monotonic() >= end:
             why = f"it did not register within {patience_s:g} s"
-            _call(runtime, project, task, worker, why)
+            _call(home, project, task, worker, why)
             return _came(claimed, "not-registered", why)
         time.sleep(LOOK_S)
 
@@ -186,9 +186,9 @@ def _came(claimed: Claimed, outcome: str, detail: str) -> Dispatched:
     )
 
 
-def _call(runtime: Runtime, project: Project, task: Task, worker: Worker, why: str) -> None:
-    known = registry.Registry(runtime.layout).workers.get(worker.id)
-    counted = AGAIN[fate_of(end_of(runtime, known))] is Again.COUNTED
+def _call(home: Home, project: Project, task: Task, worker: Worker, why: str) -> None:
+    known = registry.Registry(home.layout).workers.get(worker.id)
+    counted = AGAIN[fate_of(end_of(home, known))] is Again.COUNTED
     call = call_of(
         NeedKind.START,
         "" if counted else "look",
@@ -198,14 +198,14 @@ def _call(runtime: Runtime, project: Project, task: Task, worker: Worker, why: s
         name=worker.name,
         why=why,
     )
-    call_person(runtime, call)
+    call_person(home, call)
 
 
-def call_for_waiting(runtime: Runtime, project: Project, books: Books) -> None:
+def call_for_waiting(home: Home, project: Project, books: Books) -> None:
     """Work that nobody can start is not no work: the person is called once for each such state."""
     assert books.ledger is not None
     assert books.graph is not None
-    workers = registry.Registry(runtime.layout).workers
+    workers = registry.Registry(home.layout).workers
     lines, stops, idle = [], [], []
     for task in books.ledger.tasks:
         if task.status is TaskStatus.PENDING:
@@ -227,4 +227,4 @@ def call_for_waiting(runtime: Runtime, project: Project, books: Books) -> None:
         lines="; ".join(lines),
         task=next((task.id for task in stops or idle), ""),
     )
-    call_person(runtime, call)
+    call_person(home, call)

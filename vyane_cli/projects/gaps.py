@@ -10,24 +10,24 @@ from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import ROUND_KINDS, NeedKind, call_of
 from vyane_cli.errors import VyaneError
 from vyane_cli.mail.enqueue import is_stored, store, target_of
-from vyane_cli.mail.message import MONTH_S, Kind, from_vyane
-from vyane_cli.projects.books import Books
-from vyane_cli.projects.judging import Says
+from vyane_cli.mail.message import MONTH_S, MessageKind, from_vyane
+from vyane_cli.projects.goal import Books, Says
 from vyane_cli.projects.notice_rules import digest_of, gap_id
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.queue_2 import blocked
-from vyane_cli.projects.readings import Seen, located
-from vyane_cli.projects.round_rules import Cell, Verdict
-from vyane_cli.projects.task import Task
+from vyane_cli.projects.queue import blocked
+from vyane_cli.projects.readings import RoundView, located
+from vyane_cli.projects.round_rules import Cell, RoundVerdict
+from vyane_cli.projects.task import Ledger, Task
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.storage import journal, templates
+from vyane_cli.storage import journal, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
+
 
 OVER = "over"
 """The reason of the note that ends all gaps before it."""
@@ -50,7 +50,7 @@ class FedBack:
     """Whether the person was called."""
 
 
-def feed_back(runtime: Runtime, project: Project, verdict: Verdict, seen: Seen) -> FedBack:
+def feed_back(home: Home, project: Project, verdict: RoundVerdict, seen: RoundView) -> FedBack:
     """Cells B and E: write the gap down, tell the main worker once, call the person if need be.
 
     Nothing is started, queued or paused. The note is the commit point: after a kill before it the
@@ -63,17 +63,17 @@ def feed_back(runtime: Runtime, project: Project, verdict: Verdict, seen: Seen) 
     digest = digest_of(project.name, verdict.reason, *left, *why)
     ledger = seen.books.ledger if seen.books is not None and verdict.cell is Cell.B else None
     revision = ledger.revision if ledger is not None else None
-    history = _history(runtime, project)
+    history = _history(home, project)
     last = _last(history, verdict.reason)
     again = last.get("digest") == digest and last.get("revision") == revision
     rounds = int(last.get("rounds") or 1) + 1 if again else 1
     message_id = ""
     if seen.main is not None and not again:
         since = float(history[-1]["at"]) if history else project.created_at
-        message_id = _tell(runtime, project, verdict, seen.main, left, why, digest, since)
-    called = _call(runtime, project, verdict, seen, left, why, rounds)
+        message_id = _tell(home, project, verdict, seen.main, left, why, digest, since)
+    called = _call(home, project, verdict, seen, left, why, rounds)
     record = {
-        "at": runtime.clock().at,
+        "at": home.clock().at,
         "reason": verdict.reason,
         "left": list(left),
         "why": list(why),
@@ -82,11 +82,11 @@ def feed_back(runtime: Runtime, project: Project, verdict: Verdict, seen: Seen) 
         "rounds": rounds,
         "message_id": message_id or (last.get("message_id") if again else None),
     }
-    _keep(runtime, project, record, again=again)
+    _keep(home, project, record, again=again)
     return FedBack(left=left, why=why, rounds=rounds, message_id=message_id or None, called=called)
 
 
-def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
+def _why(verdict: RoundVerdict, seen: RoundView) -> tuple[str, ...]:
     """What could not be told, each with its file."""
     if verdict.cell is not Cell.E or seen.judgement is None:
         return ()
@@ -103,9 +103,9 @@ def _why(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
     return tuple(located(one.path, one.detail) for one in silent)
 
 
-def _history(runtime: Runtime, project: Project) -> list[dict[str, Any]]:
+def _history(home: Home, project: Project) -> list[dict[str, Any]]:
     """The notes so far."""
-    lines = journal.read(runtime.layout.gaps(project.name))
+    lines = journal.read(home.layout.gaps(project.name))
     return [dict(line.record) for line in lines if line.record is not None]
 
 
@@ -119,21 +119,21 @@ def _last(history: Sequence[dict[str, Any]], reason: str) -> dict[str, Any]:
     return {}
 
 
-def end_gaps(runtime: Runtime, project: Project) -> None:
+def end_gaps(home: Home, project: Project) -> None:
     """A round has something to do: a gap that comes back after it is another one."""
     try:
-        history = _history(runtime, project)
+        history = _history(home, project)
         if history and history[-1].get("reason") != OVER:
-            _keep(runtime, project, {"at": runtime.clock().at, "reason": OVER}, again=False)
+            _keep(home, project, {"at": home.clock().at, "reason": OVER}, again=False)
     except VyaneError:
         return  # a round that has to tell of a gap says so
 
 
-def _keep(runtime: Runtime, project: Project, record: dict[str, Any], *, again: bool) -> None:
+def _keep(home: Home, project: Project, record: dict[str, Any], *, again: bool) -> None:
     """A new gap is a new line; of the same one the first few rounds."""
     if again and record["rounds"] > PATIENCE:
         return
-    writer = journal.open_writer(runtime.layout.gaps(project.name), runtime.layout.root)
+    writer = journal.open_writer(home.layout.gaps(project.name), home.layout.root)
     try:
         writer.append([record])
     finally:
@@ -141,9 +141,9 @@ def _keep(runtime: Runtime, project: Project, record: dict[str, Any], *, again: 
 
 
 def _tell(
-    runtime: Runtime,
+    home: Home,
     project: Project,
-    verdict: Verdict,
+    verdict: RoundVerdict,
     main: Worker,
     left: tuple[str, ...],
     why: tuple[str, ...],
@@ -151,25 +151,25 @@ def _tell(
     since: float,
 ) -> str:
     """One message to the main worker; `since` is when the gap before it was found."""
-    clock = runtime.clock()
-    texts = templates.load(runtime.language, "rounds")
+    clock = home.clock()
+    texts = settings.load_templates(home.language, "rounds")
     name = "unclear" if verdict.cell is Cell.E else "gap"
     said = ", ".join(left) or "?"
     text = texts.fill(name, project=project.name, left=said, why="\n".join(why))
     found = gap_id(project.name, main.id, digest, since)
-    message = from_vyane(found, clock.at, main.id, Kind.CONTEXT_INJECT, text)
+    message = from_vyane(found, clock.at, main.id, MessageKind.CONTEXT_INJECT, text)
     message = message._replace(ttl_seconds=MONTH_S)  # it is told once, so it waits to be read
-    target = target_of(runtime, main)
-    if not is_stored(runtime, target, message):
-        store(runtime, target, message, clock)
+    target = target_of(home, main)
+    if not is_stored(home, target, message):
+        store(home, target, message, clock)
     return message.id
 
 
 def _call(
-    runtime: Runtime,
+    home: Home,
     project: Project,
-    verdict: Verdict,
-    seen: Seen,
+    verdict: RoundVerdict,
+    seen: RoundView,
     left: tuple[str, ...],
     why: tuple[str, ...],
     rounds: int,
@@ -180,8 +180,8 @@ def _call(
     if verdict.cell is Cell.E:
         kind, digest = ROUND_KINDS[verdict.reason], digest_of(*why)
         call = call_of(kind, project=name, digest=digest, why="; ".join(why))
-    elif main is not None and look(runtime, main).liveness is Liveness.EXITED:
-        page = runtime.layout.to_main(name)
+    elif main is not None and look(home, main).liveness is Liveness.EXITED:
+        page = home.layout.to_main(name)
         call = call_of(
             NeedKind.MAIN_EXITED, project=name, worker=main.id, name=main.name, page=page
         )
@@ -190,28 +190,50 @@ def _call(
         call = call_of(NeedKind.GAP, project=name, digest=digest, rounds=PATIENCE, left=said)
     else:
         return False
-    return call_person(runtime, call)
+    return call_person(home, call)
 
 
-def call_for_blocked(runtime: Runtime, project: Project, books: Books) -> list[str]:
+def call_for_blocked(home: Home, project: Project, books: Books) -> list[str]:
     """Cell C: call the person for each blocked task, once for each time it became so; their ids."""
     assert books.ledger is not None
     tasks = blocked(books.ledger)
     for task in tasks:
         call = call_of(
             NeedKind.BLOCKED,
-            who=worker_name(runtime, task),
+            who=worker_name(home, task),
             project=project.name,
             task=task.id,
             changed_at=task.changed_at,
             title=task.title,
             why=task.reason,
         )
-        call_person(runtime, call)
+        call_person(home, call)
     return [task.id for task in tasks]
 
 
-def worker_name(runtime: Runtime, task: Task) -> str:
+def worker_name(home: Home, task: Task) -> str:
     """The worker that reported a task last, by name; empty when it was none."""
-    worker = registry.Registry(runtime.layout).workers.get(task.worker)
+    worker = registry.Registry(home.layout).workers.get(task.worker)
     return worker.name if worker is not None else ""
+
+
+def call_for_late(home: Home, project: Project, ledger: Ledger) -> list[str]:
+    """Call the person for each task that is past its deadline, once; their ids.
+
+    What becomes of it is theirs to say: nothing is started, stopped or blocked because of it.
+    """
+    now = home.clock().at
+    tasks = [task for task in ledger.tasks if task.overdue(now)]
+    workers = registry.Registry(home.layout).workers
+    for task in tasks:
+        call = call_of(
+            NeedKind.LATE,
+            who=workers[task.worker].name if task.worker in workers else "",
+            project=project.name,
+            task=task.id,
+            deadline_at=task.deadline_at,
+            title=task.title,
+            status=task.status,
+        )
+        call_person(home, call)
+    return [task.id for task in tasks]

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.kernel.text import nearest_names
 from vyane_cli.kernel.values import NamedTuple, StrEnum
+from vyane_cli.projects.queue import Graph
+from vyane_cli.projects.task import Ledger, TaskStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 TITLE_MAX = 200
 NAME_MAX = 120
@@ -61,12 +64,12 @@ def new_goal(before: Goal | None, title: str, names: Sequence[str], at: float) -
         check_name(name)
     kept = before if before is not None and before.title == title else Goal()
     return Goal(
-        title,
-        {name: kept.acceptance.get(name, Acceptance.UNKNOWN) for name in wanted},
-        {name: kept.accepted[name] for name in wanted if name in kept.accepted},
-        at,
-        before.revision if before is not None else 0,
-        before.unknown if before is not None else {},
+        title=title,
+        acceptance={name: kept.acceptance.get(name, Acceptance.UNKNOWN) for name in wanted},
+        accepted={name: kept.accepted[name] for name in wanted if name in kept.accepted},
+        set_at=at,
+        revision=before.revision if before is not None else 0,
+        unknown=before.unknown if before is not None else {},
     )
 
 
@@ -126,7 +129,14 @@ def parse_goal(data: Mapping[str, Any]) -> Goal:
     remarks = {name: value for name, value in raw.items() if name.startswith("_")}
     if remarks:
         rest["acceptance_state"] = remarks
-    return Goal(title, acceptance, accepted, float(set_at), int(revision), rest)
+    return Goal(
+        title=title,
+        acceptance=acceptance,
+        accepted=accepted,
+        set_at=float(set_at),
+        revision=int(revision),
+        unknown=rest,
+    )
 
 
 def render_goal(goal: Goal) -> dict[str, Any]:
@@ -142,3 +152,155 @@ def render_goal(goal: Goal) -> dict[str, Any]:
         "acceptance_state": {**remarks, **states},
         "accepted": dict(goal.accepted),
     }
+
+
+class Readability(StrEnum):
+    """How a file of people's could be read."""
+
+    READABLE = "readable"
+    EMPTY = "empty"  # whole, and it says nothing
+    MISSING = "missing"
+    DAMAGED = "damaged"  # no JSON, another form, or against a rule of the ledger
+    NEWER = "newer"  # of a later version of vyane
+    UNREADABLE = "unreadable"  # the file system refuses
+
+
+READ = frozenset({Readability.READABLE, Readability.EMPTY})
+
+
+class Source(StrEnum):
+    """The three files that speak of a goal."""
+
+    TASKS = "tasks"
+    GRAPH = "taskgraph"
+    GOAL = "goal"
+
+
+class FileReading(NamedTuple):
+    """How one file could be read."""
+
+    source: Source
+    path: str
+    state: Readability
+    detail: str = ""
+    """What is wrong, in words; empty when nothing is."""
+
+    @property
+    def read(self) -> bool:
+        """Whether its value is known, be it an empty one."""
+        return self.state in READ
+
+
+class Books(NamedTuple):
+    """What a decision about a project rests on."""
+
+    project: str
+    readings: tuple[FileReading, ...]
+    """Of tasks, graph and goal, in this order."""
+    ledger: Ledger | None = None
+    graph: Graph | None = None
+    goal: Goal | None = None
+
+    def reading(self, source: Source) -> FileReading:
+        """How the file of a source could be read."""
+        return next(reading for reading in self.readings if reading.source is source)
+
+    @property
+    def read(self) -> bool:
+        """Whether each of the three could be read."""
+        return all(reading.read for reading in self.readings)
+
+
+class GoalState(StrEnum):
+    """Whether the goal is reached, as far as the files say."""
+
+    OPEN = "open"
+    COMPLETE = "complete"
+    UNKNOWN = "unknown"
+
+
+class Says(StrEnum):
+    """What one source says."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    NOTHING = "nothing"
+
+
+class GoalEvidence(NamedTuple):
+    """What one source says, where it stands, and why."""
+
+    source: str
+    path: str
+    says: Says
+    detail: str
+    items: tuple[str, ...] = ()
+    """What is left: ids of tasks and nodes, names of acceptance."""
+
+
+class Judgement(NamedTuple):
+    """The state of a goal with its evidence."""
+
+    state: GoalState
+    evidence: tuple[GoalEvidence, ...]
+
+
+def judge(books: Books) -> Judgement:
+    """The union of the three sources. Total: it never raises."""
+    tasks, graph, goal = books.readings
+    evidence = (_by_tasks(books, tasks), _by_graph(books, graph), _by_goal(books, goal))
+    said = {one.says for one in evidence}
+    if Says.OPEN in said:
+        return Judgement(GoalState.OPEN, evidence)
+    if Says.NOTHING in said:
+        return Judgement(GoalState.UNKNOWN, evidence)
+    return Judgement(GoalState.COMPLETE, evidence)
+
+
+def _by_tasks(books: Books, reading: FileReading) -> GoalEvidence:
+    if books.ledger is None:
+        return _unread(reading)
+    if not books.ledger.tasks:
+        return _evidence(reading, Says.NOTHING, "the ledger has no task")
+    left = [t.id for t in books.ledger.tasks if t.status is not TaskStatus.DONE]
+    total = len(books.ledger.tasks)
+    return _left(reading, left, total, "tasks")
+
+
+def _by_graph(books: Books, reading: FileReading) -> GoalEvidence:
+    if books.graph is None:
+        return _unread(reading)
+    ledger = books.ledger
+    nodes = [n for n in books.graph.nodes if ledger is None or ledger.get(n.id) is None]
+    if not nodes:
+        return _evidence(reading, Says.CLOSED, "no node beside the tasks")
+    return _left(reading, [n.id for n in nodes if not n.done], len(nodes), "nodes")
+
+
+def _by_goal(books: Books, reading: FileReading) -> GoalEvidence:
+    goal = books.goal
+    if goal is None:
+        return _unread(reading)
+    if goal.empty:
+        return _evidence(reading, Says.NOTHING, "no goal with acceptance is set")
+    left = [name for name, state in goal.acceptance.items() if state is not Acceptance.PASS]
+    return _left(reading, left, len(goal.acceptance), "acceptances", "passed")
+
+
+def _unread(reading: FileReading) -> GoalEvidence:
+    return _evidence(reading, Says.NOTHING, reading.detail or str(reading.state))
+
+
+def _left(
+    reading: FileReading, left: Sequence[str], total: int, noun: str, word: str = "done"
+) -> GoalEvidence:
+    says = Says.OPEN if left else Says.CLOSED
+    return _evidence(reading, says, f"{total - len(left)} of {total} {noun} {word}", tuple(left))
+
+
+def _evidence(
+    reading: FileReading, says: Says, detail: str, items: tuple[str, ...] = ()
+) -> GoalEvidence:  # fmt: skip
+    return GoalEvidence(
+        source=str(reading.source), path=reading.path, says=says, detail=detail, items=items
+    )

@@ -1,4 +1,4 @@
-"""The goal of a project: set it, judge what it asks for, say whether it is reached."""
+"""A project's goal: set it, accept its criteria, say whether it is met."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from typing import Any
 
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.projects import ledger
-from vyane_cli.projects.books import Source
-from vyane_cli.projects.goal import Acceptance, Goal, accept, new_goal
-from vyane_cli.projects.judging import Evidence, GoalState, judge
+from vyane_cli.projects.goal import (
+    Acceptance,
+    Goal,
+    GoalEvidence,
+    GoalState,
+    Source,
+    accept,
+    judge,
+    new_goal,
+)
 from vyane_cli.projects.project import Project
 from vyane_cli.projects.tasks import note
-from vyane_cli.sessions.identity import is_authorised, require_person, whoami
-from vyane_cli.storage.locks import Kind
+from vyane_cli.sessions.authority import is_authorised, require_person
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +56,19 @@ class GoalStatus:
     project: str
     title: str | None
     state: GoalState
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[GoalEvidence, ...]
 
 
-def set_goal(runtime: Runtime, project: Project, title: str, names: list[str]) -> Goal:
+def set_goal(home: Home, project: Project, title: str, names: list[str]) -> Goal:
     """Set what the project is for. Under the same title a person keeps what was judged so far.
 
     An agent may set a goal, and then nothing of it is judged: else it could reach the goal by
     leaving out what has failed.
     """
-    speaker = whoami(runtime)
-    trusted = not speaker.in_host or is_authorised(runtime, speaker)
-    layout = runtime.layout
-    with runtime.held((Kind.LEDGER, project.name)):
+    speaker = whoami(home)
+    trusted = not speaker.in_host or is_authorised(home, speaker)
+    layout = home.layout
+    with home.held((LockKind.LEDGER, project.name)):
         stamp = ledger.stamp(layout.goal(project.name))
         reading = ledger.read(layout, project.name)
         if stamp is not None:
@@ -68,10 +76,10 @@ def set_goal(runtime: Runtime, project: Project, title: str, names: list[str]) -
         before = reading.goal
         if before is not None and not trusted:
             before = before._replace(acceptance={}, accepted={})
-        goal = new_goal(before, title, names, runtime.clock().at)
+        goal = new_goal(before, title, names, home.clock().at)
         kept = ledger.save_goal(layout, project.name, goal, stamp)
         note(
-            runtime,
+            home,
             project,
             [{"op": "goal-set", "title": title, "acceptance": list(goal.acceptance)}],
             kept.revision,
@@ -79,29 +87,29 @@ def set_goal(runtime: Runtime, project: Project, title: str, names: list[str]) -
     return kept
 
 
-def accept_goal(runtime: Runtime, project: Project, name: str, state: str) -> Goal:
+def accept_goal(home: Home, project: Project, name: str, state: str) -> Goal:
     """Judge one thing that the goal asks for. An agent may not: RefusedError."""
     if state not in tuple(Acceptance):
         raise InvalidInputError("state", state, "one of " + ", ".join(Acceptance))
-    speaker = whoami(runtime)
-    require_person(runtime, speaker, "accept a goal")
-    layout = runtime.layout
-    with runtime.held((Kind.LEDGER, project.name)):
+    speaker = whoami(home)
+    require_person(home, speaker, "accept a goal")
+    layout = home.layout
+    with home.held((LockKind.LEDGER, project.name)):
         stamp = ledger.stamp(layout.goal(project.name))
-        before = get_goal(runtime, project)
-        at = runtime.clock().at
+        before = get_goal(home, project)
+        at = home.clock().at
         goal = accept(before, name, Acceptance(state), speaker.name, at)
         kept = ledger.save_goal(layout, project.name, goal, stamp)
-        note(runtime, project, [{"op": "goal-accept", "name": name, "to": state}], kept.revision)
+        note(home, project, [{"op": "goal-accept", "name": name, "to": state}], kept.revision)
     return kept
 
 
-def get_goal(runtime: Runtime, project: Project) -> Goal:
+def get_goal(home: Home, project: Project) -> Goal:
     """The goal that is set. NotFoundError when none is, CorruptStateError for a damaged file."""
-    books = ledger.read(runtime.layout, project.name)
+    books = ledger.read(home.layout, project.name)
     if books.goal is not None and not books.goal.empty:
         return books.goal
-    if ledger.stamp(runtime.layout.goal(project.name)) is not None:
+    if ledger.stamp(home.layout.goal(project.name)) is not None:
         ledger.check(books.reading(Source.GOAL))
     raise NotFoundError(
         "goal of project", project.name, hint="vyane goal set TITLE --accept NAME, once for each"
@@ -125,9 +133,9 @@ def _criterion(goal: Goal, name: str) -> Criterion:
     )
 
 
-def goal_status(runtime: Runtime, project: Project) -> GoalStatus:
+def goal_status(home: Home, project: Project) -> GoalStatus:
     """Return open, complete or unknown, with the evidence. Reads only; never fails on a file."""
-    books = ledger.read(runtime.layout, project.name)
+    books = ledger.read(home.layout, project.name)
     judgement = judge(books)
     return GoalStatus(
         project=project.name,

@@ -21,15 +21,22 @@ from vyane_cli.errors import (
     StorageError,
     TooNewError,
 )
-from vyane_cli.kernel.schemas import clean
-from vyane_cli.projects.books import READ, Books, Readability, Reading, Source
-from vyane_cli.projects.goal import Goal, parse_goal, render_goal
-from vyane_cli.projects.ledger_form import parse_ledger, render_ledger
+from vyane_cli.kernel.json import clean
+from vyane_cli.projects.goal import (
+    READ,
+    Books,
+    FileReading,
+    Goal,
+    Readability,
+    Source,
+    parse_goal,
+    render_goal,
+)
 from vyane_cli.projects.queue import Graph, check_links, dependencies, parse_graph, render_graph
-from vyane_cli.projects.task import Ledger
+from vyane_cli.projects.task import Ledger, parse_ledger, render_ledger
 from vyane_cli.storage import document, files, journal
 from vyane_cli.storage.layout import Layout
-from vyane_cli.storage.templates import data_folder
+from vyane_cli.storage.settings import data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +62,7 @@ def path_of(layout: Layout, project: str, source: Source) -> str:
 def read(layout: Layout, project: str) -> Books:
     """The books of a project. What cannot be read is None, and its reading says why."""
     found: dict[Source, Any] = {}
-    readings: dict[Source, Reading] = {}
+    readings: dict[Source, FileReading] = {}
     parsers: tuple[tuple[Source, Callable[[Mapping[str, Any]], Any]], ...] = (
         (Source.TASKS, parse_ledger),
         (Source.GRAPH, parse_graph),
@@ -71,30 +78,30 @@ def read(layout: Layout, project: str) -> Books:
             readings[source] = readings[source]._replace(state=Readability.DAMAGED, detail=detail)
             found[source] = None
     return Books(
-        project,
-        tuple(readings.values()),
-        found[Source.TASKS],
-        found[Source.GRAPH],
-        found[Source.GOAL],
+        project=project,
+        readings=tuple(readings.values()),
+        ledger=found[Source.TASKS],
+        graph=found[Source.GRAPH],
+        goal=found[Source.GOAL],
     )
 
 
 def _read(
     source: Source, path: str, parse: Callable[[Mapping[str, Any]], Any]
-) -> tuple[Reading, Any]:
+) -> tuple[FileReading, Any]:
     try:
         value = document.load_as(path, lambda data: parse(_sound(data)), _NOUNS[source])
     except CorruptStateError as error:
         newer = error.slug == "too_new"
         state = Readability.NEWER if newer else Readability.DAMAGED
         reason = error.reason if error.line is None else f"line {error.line}: {error.reason}"
-        return Reading(source, path, state, reason), None
+        return FileReading(source, path, state, reason), None
     except StorageError as error:
-        return Reading(source, path, Readability.UNREADABLE, error.message), None
+        return FileReading(source, path, Readability.UNREADABLE, error.message), None
     if value is None:
-        return Reading(source, path, Readability.MISSING, "the file is not there"), None
+        return FileReading(source, path, Readability.MISSING, "the file is not there"), None
     empty = Readability.EMPTY if _is_empty(value) else Readability.READABLE
-    return Reading(source, path, empty), value
+    return FileReading(source, path, empty), value
 
 
 def _sound(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def load(layout: Layout, project: str, *sources: Source) -> Books:
     return books
 
 
-def check(reading: Reading) -> None:
+def check(reading: FileReading) -> None:
     """CorruptStateError unless the file could be read."""
     if reading.state in READ:
         return

@@ -8,19 +8,19 @@ from vyane_cli.attention import needs
 from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import NeedKind, call_of
 from vyane_cli.errors import InvalidInputError, NotFoundError
-from vyane_cli.projects.members import select_project
+from vyane_cli.projects.catalog import select_project
 from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.speaker import FromKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 TEXT_MAX = 500
 
 
 def ask_person(
-    runtime: Runtime, why: str, ask: str, *, who: str = "", project: str = ""
+    home: Home, why: str, ask: str, *, who: str = "", project: str = ""
 ) -> dict[str, Any]:
     """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made.
 
@@ -33,10 +33,10 @@ def ask_person(
     if len(who) > TEXT_MAX:
         raise InvalidInputError("who", who, f"at most {TEXT_MAX} characters")
     try:
-        project = project or select_project(runtime).name
+        project = project or select_project(home).name
     except NotFoundError:
         project = ""
-    speaker = whoami(runtime)
+    speaker = whoami(home)
     waits = who or (speaker.name if speaker.kind is FromKind.WORKER else "")
     call = call_of(
         NeedKind.ASK,
@@ -47,17 +47,17 @@ def ask_person(
         text=why.strip(),
         sentence=ask.strip(),
     )
-    call_person(runtime, call)
-    return next(one for one in needs.listing(runtime.layout) if one["key"] == call.key)
+    call_person(home, call)
+    return next(one for one in needs.listing(home.layout) if one["key"] == call.key)
 
 
-def list_needs(runtime: Runtime, project: str = "") -> list[dict[str, Any]]:
+def list_needs(home: Home, project: str = "") -> list[dict[str, Any]]:
     """The open entries, of one project if it is named."""
-    found = needs.listing(runtime.layout)
+    found = needs.listing(home.layout)
     return [one for one in found if not project or one["project"] == project]
 
 
-def resolve_needs(runtime: Runtime, names: list[str]) -> list[dict[str, Any]]:
+def resolve_needs(home: Home, names: list[str]) -> list[dict[str, Any]]:
     """Close entries by their ids, all or none."""
-    by = whoami(runtime).name
-    return needs.resolve(runtime.layout, names, by, runtime.clock(), runtime.deadline())
+    by = whoami(home).name
+    return needs.resolve(home.layout, names, by, home.clock(), home.deadline())

@@ -7,12 +7,13 @@ stays at the head by itself, and a change that is over before it was told is tol
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.ids import render_ulid
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.projects.queue_2 import in_order
+from vyane_cli.projects.goal import Books, Judgement
+from vyane_cli.projects.queue import blocked, in_order
 from vyane_cli.projects.task import Ledger, Task, TaskStatus
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ class NoticeKind(StrEnum):
     STALL = "stall"
 
 
-class Item(NamedTuple):
+class NoticeItem(NamedTuple):
     """One thing to tell."""
 
     kind: NoticeKind
@@ -70,7 +71,7 @@ class Book(NamedTuple):
     """How many turns it had had then."""
 
 
-def changes(ledger: Ledger, book: Book, main: str) -> tuple[Item, ...]:
+def changes(ledger: Ledger, book: Book, main: str) -> tuple[NoticeItem, ...]:
     """The changes that the main worker does not know of: blocked first, then done.
 
     One that it reported itself is none. What is older than the project stands in the book.
@@ -92,10 +93,10 @@ _KINDS: Mapping[TaskStatus, NoticeKind] = {
 }
 
 
-def item_of(task: Task, kind: NoticeKind) -> Item:
+def item_of(task: Task, kind: NoticeKind) -> NoticeItem:
     """The notice of a task as it is now."""
     said = (kind, task.id, task.title, task.reason, task.artifact, task.no_artifact_reason)
-    return Item(kind, f"{task.status}:{task.changed_at:.3f}", digest_of(*said), task)
+    return NoticeItem(kind, f"{task.status}:{task.changed_at:.3f}", digest_of(*said), task)
 
 
 def known(book: Book, ledger: Ledger) -> Book:
@@ -111,11 +112,11 @@ def digest_of(*said: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def stall_of(moved: float, mark: str, seconds: float, left: tuple[str, ...]) -> Item:
+def stall_of(moved: float, mark: str, seconds: float, left: tuple[str, ...]) -> NoticeItem:
     """The notice of a stall: the next one comes when it has reached the next step."""
     step = max([one for one in STALL_STEPS_S if seconds >= one], default=STALL_STEPS_S[0])
     said = digest_of(NoticeKind.STALL, str(step), *left)
-    return Item(NoticeKind.STALL, f"{moved:.3f}:{mark}:{step}", said)
+    return NoticeItem(NoticeKind.STALL, f"{moved:.3f}:{mark}:{step}", said)
 
 
 def heard_of_stall(book: Book, mark: str, turns: int) -> float | None:
@@ -145,7 +146,7 @@ def stalled_s(book: Book, clock: Clock) -> float:
     return (clock.boot_ms - book.mark_boot_ms) / 1000 + book.mark_age_s
 
 
-def notice_id(project: str, target: str, item: Item, at: float) -> str:
+def notice_id(project: str, target: str, item: NoticeItem, at: float) -> str:
     """The id of the one message of an item: two ticks that tell it send the same message."""
     said = f"notice {project} {target} {item.task.id if item.task else ''} {item.key}"
     entropy = hashlib.sha256(said.encode()).digest()[:10]
@@ -158,14 +159,14 @@ def gap_id(project: str, target: str, digest: str, since: float) -> str:
     return render_ulid(int(since * 1000), hashlib.sha256(said.encode()).digest()[:10])
 
 
-def count(book: Book, item: Item) -> Book:
+def count(book: Book, item: NoticeItem) -> Book:
     """The book when an item counts as told: the target knows what it says."""
     if item.task is None:
         return book._replace(stall=item.key, rule="")
     return book._replace(told={**book.told, item.task.id: item.key}, rule="")
 
 
-def tell(book: Book, item: Item, message: str, clock: Clock, turns: int) -> Book:
+def tell(book: Book, item: NoticeItem, message: str, clock: Clock, turns: int) -> Book:
     """The book after an item became a message. `turns`: how many its target has had."""
     if item.kind is NoticeKind.STALL:
         book = book._replace(stall_moved=float(item.key.partition(":")[0]), stall_turn=turns)
@@ -201,3 +202,56 @@ def parse_book(data: Mapping[str, Any]) -> Book:
 def render_book(book: Book) -> dict[str, Any]:
     """The stored form of a book."""
     return {**book._asdict(), "told": dict(book.told)}
+
+
+def to_main(books: Books, judgement: Judgement, waiting: Sequence[NoticeItem]) -> str:
+    """`TO_MAIN.md`: how the project stands, and what its main worker has not been told.
+
+    Without a time of its own, so that it changes only when something did.
+    """
+    title = " ".join(books.goal.title.split()) if books.goal is not None else ""
+    goal = f"Goal: {judgement.state}" + (f" — {title}" if title else "")
+    lines = [f"# {books.project}", "", goal, ""]
+    for one in judgement.evidence:
+        left = f"; left: {', '.join(one.items)}" if one.items else ""
+        lines.append(" ".join(f"- {one.source}: {one.detail}{left}".split()))
+    if books.ledger is None:
+        return "\n".join(lines) + "\n"
+    untold = [item.task for item in waiting if item.task is not None]
+    lines += _section("Not told yet", untold)
+    tasks = sorted(books.ledger.tasks, key=in_order)
+    for title, status in (
+        ("Blocked", TaskStatus.BLOCKED),
+        ("Running", TaskStatus.RUNNING),
+        ("Pending", TaskStatus.PENDING),
+    ):
+        lines += _section(title, [task for task in tasks if task.status is status])
+    if tasks and not any(t.status in (TaskStatus.RUNNING, TaskStatus.PENDING) for t in tasks):
+        stuck = bool(blocked(books.ledger))
+        lines += ["", "Everything that is left is blocked." if stuck else "Nothing is queued."]
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, tasks: Sequence[Task]) -> list[str]:
+    if not tasks:
+        return []
+    return ["", f"## {title}", "", *(f"- {line_of(task)}" for task in tasks)]
+
+
+def line_of(task: Task) -> str:
+    """A task on one line."""
+    why = task.reason or task.artifact or task.no_artifact_reason
+    line = f"{task.id} ({task.status}): {task.title}" + (f" — {why}" if why else "")
+    return " ".join(line.split())
+
+
+def blocked_page(books: Books) -> dict[str, Any]:
+    """`blocked.json`: the tasks that wait for somebody, with why."""
+    tasks = blocked(books.ledger) if books.ledger is not None else ()
+    return {
+        "project": books.project,
+        "readable": books.ledger is not None,
+        "blocked": [
+            {"id": t.id, "title": t.title, "reason": t.reason, "since": t.changed_at} for t in tasks
+        ],
+    }

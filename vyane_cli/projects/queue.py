@@ -6,22 +6,33 @@ that has the id of a task adds links to it. Both make one graph, over one set of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from vyane_cli.errors import InvalidInputError, NotFoundError
+from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
 from vyane_cli.kernel.ids import is_safe_id
 from vyane_cli.kernel.text import nearest_names
 from vyane_cli.kernel.values import NamedTuple
+from vyane_cli.projects.task import (
+    TRANSITIONS,
+    Ledger,
+    Task,
+    TaskStatus,
+    TaskUpdate,
+    check_change,
+    check_texts,
+    number_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 Links = Mapping[str, tuple[str, ...]]
 """Name → what must be done before it."""
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """One step of the plan."""
 
     id: str
@@ -34,11 +45,11 @@ class Node(NamedTuple):
 class Graph(NamedTuple):
     """The plan of a project, beyond its tasks."""
 
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[GraphNode, ...] = ()
     revision: int = 0
     unknown: Mapping[str, Any] = {}
 
-    def get(self, name: str) -> Node | None:
+    def get(self, name: str) -> GraphNode | None:
         """The node of this id."""
         return next((node for node in self.nodes if node.id == name), None)
 
@@ -139,7 +150,7 @@ def critical_path(links: Links) -> tuple[str, ...]:
     return tuple(path)
 
 
-def put_node(graph: Graph, node: Node) -> Graph:
+def put_node(graph: Graph, node: GraphNode) -> Graph:
     """The graph with this node, in the place of the one of its id or at the end."""
     if not is_safe_id(node.id):
         raise InvalidInputError("node", node.id, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
@@ -150,7 +161,7 @@ def put_node(graph: Graph, node: Node) -> Graph:
     return graph._replace(nodes=tuple(node if n.id == node.id else n for n in graph.nodes))
 
 
-def find_node(graph: Graph, name: str) -> Node:
+def find_node(graph: Graph, name: str) -> GraphNode:
     """The node of this id; NotFoundError names the nearest."""
     node = graph.get(name)
     if node is None:
@@ -180,7 +191,7 @@ def parse_graph(data: Mapping[str, Any]) -> Graph:
     return Graph(nodes, revision, rest)
 
 
-def _parse_node(where: str, data: object) -> Node:
+def _parse_node(where: str, data: object) -> GraphNode:
     if not isinstance(data, dict):
         raise ValueError(f"{where} is not an object")
     name, title = data.get("id"), data.get("title", "")
@@ -194,8 +205,10 @@ def _parse_node(where: str, data: object) -> Node:
         raise ValueError(f"{where}.after: {after!r} is not a list of ids")
     if not isinstance(done, bool):
         raise ValueError(f"{where}.done: {done!r} is not true or false")
-    rest = {key: value for key, value in data.items() if key not in Node._fields}
-    return Node(name, title, tuple(dict.fromkeys(after)), done, rest)
+    rest = {key: value for key, value in data.items() if key not in GraphNode._fields}
+    return GraphNode(
+        id=name, title=title, after=tuple(dict.fromkeys(after)), done=done, unknown=rest
+    )
 
 
 def render_graph(graph: Graph) -> dict[str, Any]:
@@ -206,3 +219,164 @@ def render_graph(graph: Graph) -> dict[str, Any]:
         unknown = data.pop("unknown")
         nodes.append({**data, "after": list(node.after), **unknown})
     return {**graph.unknown, "revision": graph.revision, "nodes": nodes}
+
+
+def has_queue(ledger: Ledger) -> bool:
+    """Whether any task is pending or running. A blocked one is no queue."""
+    return any(task.status in (TaskStatus.PENDING, TaskStatus.RUNNING) for task in ledger.tasks)
+
+
+def blocked(ledger: Ledger) -> tuple[Task, ...]:
+    """The blocked tasks, in their order."""
+    return tuple(sorted((t for t in ledger.tasks if t.status is TaskStatus.BLOCKED), key=in_order))
+
+
+def in_order(task: Task) -> tuple[int, int, str]:
+    """Sort key: order, then the number of the id."""
+    return task.order, number_of(task.id), task.id
+
+
+def is_done(ledger: Ledger, graph: Graph, name: str) -> bool:
+    """Whether a task or node is done. Of a node that is a task too the ledger speaks."""
+    task = ledger.get(name)
+    if task is not None:
+        return task.status is TaskStatus.DONE
+    node = graph.get(name)
+    return node is not None and node.done
+
+
+def waiting_for(ledger: Ledger, graph: Graph, task: Task) -> tuple[str, ...]:
+    """What must be done before this task may start, and is not."""
+    needed = dict.fromkeys(task.after)
+    node = graph.get(task.id)
+    needed.update(dict.fromkeys(node.after if node is not None else ()))
+    return tuple(name for name in needed if not is_done(ledger, graph, name))
+
+
+def line_holder(ledger: Ledger, task: Task) -> Task | None:
+    """The other task that runs on this task's line."""
+    if not task.line:
+        return None
+    for other in ledger.tasks:
+        same = other.line == task.line and other.id != task.id
+        if same and other.status is TaskStatus.RUNNING:
+            return other
+    return None
+
+
+def open_links(ledger: Ledger, graph: Graph) -> dict[str, tuple[str, ...]]:
+    """What is not done, each with what it waits for: the part of the graph that is left."""
+    every = dependencies(((task.id, task.after) for task in ledger.tasks), graph)
+    left = {name for name in every if not is_done(ledger, graph, name)}
+    return {name: tuple(a for a in every[name] if a in left) for name in every if name in left}
+
+
+def startable(ledger: Ledger, graph: Graph, claimed: Collection[str] = ()) -> tuple[Task, ...]:
+    """The pending tasks that may start now, the head first: on the critical path, then in order.
+
+    Of several tasks of one line all are listed: when one runs, the next call leaves the others
+    out. A claimed one counts as running for its line.
+    """
+    on_path = critical(open_links(ledger, graph))
+    taken = {
+        t.line
+        for t in ledger.tasks
+        if t.line and (t.status is TaskStatus.RUNNING or t.id in claimed)
+    }
+    ready = [
+        task
+        for task in ledger.tasks
+        if task.status is TaskStatus.PENDING
+        and task.id not in claimed
+        and (not task.line or task.line not in taken)
+        and not waiting_for(ledger, graph, task)
+    ]
+    return tuple(sorted(ready, key=lambda task: (task.id not in on_path, *in_order(task))))
+
+
+def find_task(ledger: Ledger, text: str) -> Task:
+    """The task of this id, whatever its case; NotFoundError names the nearest."""
+    wanted = text.strip().casefold()
+    for task in ledger.tasks:
+        if task.id.casefold() == wanted:
+            return task
+    names = [task.id for task in ledger.tasks]
+    hint = "" if nearest_names(text, names) else "`vyane task list` shows them"
+    raise NotFoundError("task", text, nearest_names(text, names), hint)
+
+
+def add(ledger: Ledger, task: Task, at: float) -> tuple[Ledger, Task]:
+    """The ledger with one more pending task, and that task with its id.
+
+    Its links are not looked at here: `taskgraph.check_links` does, with the graph.
+    """
+    number = ledger.next
+    made = check_texts(
+        task._replace(
+            id=f"T{number}",
+            status=TaskStatus.PENDING,
+            generation=0,
+            created_at=at,
+            changed_at=at,
+            order=task.order or number,
+        )
+    )
+    return ledger._replace(tasks=(*ledger.tasks, made), next=number + 1), made
+
+
+def put(ledger: Ledger, task: Task) -> Ledger:
+    """The ledger with this task in the place of the one of its id."""
+    return ledger._replace(tasks=tuple(task if t.id == task.id else t for t in ledger.tasks))
+
+
+def transition(ledger: Ledger, graph: Graph, task_id: str, change: TaskUpdate, at: float) -> Ledger:
+    """The ledger after a report. Reporting the status that it has only brings the details up.
+
+    InvalidInputError for blocked without a reason and for done without an artifact or a reason;
+    ConflictError for a way that the table does not have; RefusedError (`not_ready`, `line_busy`)
+    for a start that must wait.
+    """
+    task = find_task(ledger, task_id)
+    check_change(change)
+    before, after = task.status, change.status
+    if before is not after and after not in TRANSITIONS[before]:
+        hint = "report it pending first: it is opened again" if before is TaskStatus.DONE else ""
+        raise ConflictError(f"{task.id} is {before} and does not become {after}", hint=hint)
+    if after is TaskStatus.RUNNING and before is not after:
+        check_start(ledger, graph, task)
+    done = after is TaskStatus.DONE
+    moved = before is not after
+    return put(
+        ledger,
+        task._replace(
+            status=after,
+            reason=change.reason if after is TaskStatus.BLOCKED else "",
+            artifact=change.artifact if done else "",
+            no_artifact_reason=change.no_artifact_reason if done else "",
+            worker=change.worker or task.worker,
+            generation=task.generation + (moved and after is TaskStatus.PENDING),
+            changed_at=at if moved else task.changed_at,
+            started_at=at
+            if after is TaskStatus.RUNNING and not task.started_at
+            else task.started_at,
+            ended_at=(at if moved else task.ended_at) if done else None,
+        ),
+    )
+
+
+def check_start(ledger: Ledger, graph: Graph, task: Task) -> None:
+    """RefusedError when it must wait: for what it comes after, or for its line."""
+    waits = waiting_for(ledger, graph, task)
+    if waits:
+        raise RefusedError(
+            f"{task.id} comes after {', '.join(waits)}, not done yet",
+            slug="not_ready",
+            hint="`vyane taskgraph` shows what comes first",
+        )
+    runs = line_holder(ledger, task)
+    if runs is not None:
+        raise RefusedError(
+            f"{runs.id} of line {task.line!r} is running, and a line runs one at a time",
+            slug="line_busy",
+            hint=f"wait for it, or `vyane task report {runs.id} --state pending`",
+        )

@@ -9,14 +9,13 @@ from vyane_cli.attention.kinds import NeedKind, is_of
 from vyane_cli.children.stale import may_be_passed, was_silent
 from vyane_cli.errors import VyaneError
 from vyane_cli.projects import ledger, schedule
-from vyane_cli.projects.books import Books
-from vyane_cli.projects.judging import Judgement, judge
-from vyane_cli.projects.membership import is_at_work, members_of
+from vyane_cli.projects.goal import Books, Judgement, judge
+from vyane_cli.projects.members import is_at_work, members_of
 from vyane_cli.projects.need_user import list_needs
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.queue_2 import blocked, has_queue
+from vyane_cli.projects.queue import blocked, has_queue
 from vyane_cli.projects.round_rules import Executing, Inputs, Lock, Main, Queue, Schedule, Sources
-from vyane_cli.projects.schedule_rules import Status
+from vyane_cli.projects.schedule_rules import ScheduleStatus
 from vyane_cli.projects.task import TaskStatus
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.identity import whoami
@@ -24,10 +23,10 @@ from vyane_cli.sessions.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
-class Reading(NamedTuple):
+class RoundReading(NamedTuple):
     """One thing that a round looked at."""
 
     name: str
@@ -36,77 +35,78 @@ class Reading(NamedTuple):
     detail: str = ""
 
 
-class Seen(NamedTuple):
+class RoundView(NamedTuple):
     """What a round looked at: what decides, and where it stands."""
 
     inputs: Inputs
-    readings: tuple[Reading, ...]
+    readings: tuple[RoundReading, ...]
     books: Books | None = None
     judgement: Judgement | None = None
     main: Worker | None = None
 
 
-def read_schedule(runtime: Runtime, project: str, name: str) -> Seen:
+def read_schedule(home: Home, project: str, name: str) -> RoundView:
     """Whether the schedule is paused: asked before anything is locked."""
-    path = runtime.layout.schedules(project)
+    path = home.layout.schedules(project)
     if not name:
         value, detail = Schedule.NONE, "run by hand"
     else:
         try:
-            status = schedule.load(runtime.layout, project).plans[name].status
-            value = Schedule.PAUSED if status is Status.PAUSED else Schedule.ACTIVE
+            status = schedule.load(home.layout, project).plans[name].status
+            value = Schedule.PAUSED if status is ScheduleStatus.PAUSED else Schedule.ACTIVE
             detail = name
         except VyaneError as error:
             value, detail = Schedule.UNKNOWN, error.message
-    return Seen(Inputs(value), (Reading("schedule", path, value, detail),))
+    return RoundView(Inputs(value), (RoundReading("schedule", path, value, detail),))
 
 
-def with_lock(seen: Seen, path: str, lock: Lock) -> Seen:
+def with_lock(seen: RoundView, path: str, lock: Lock) -> RoundView:
     """With the domain lock, which is asked for next."""
-    reading = Reading("lock", path, lock)
+    reading = RoundReading("lock", path, lock)
     return seen._replace(inputs=seen.inputs._replace(lock=lock), readings=(*seen.readings, reading))
 
 
-def read_project(runtime: Runtime, project: Project, seen: Seen) -> Seen:
+def read_project(home: Home, project: Project, seen: RoundView) -> RoundView:
     """The queue, who works, and the goal, in this order."""
-    books = ledger.read(runtime.layout, project.name)
-    queue, read_queue = _queue(runtime, books)
-    executing, read_members = _executing(runtime, project)
+    books = ledger.read(home.layout, project.name)
+    queue, read_queue = _queue(home, books)
+    executing, read_members = _executing(home, project)
     judgement = judge(books)
-    main, read_main = _main(runtime, project)
+    main, read_main = _main(home, project)
     sources = Sources.READABLE if books.read else Sources.UNREADABLE
     read_goal = [
-        Reading(f"goal/{one.source}", one.path, one.says, one.detail) for one in judgement.evidence
+        RoundReading(f"goal/{one.source}", one.path, one.says, one.detail)
+        for one in judgement.evidence
     ]
-    goal_path = runtime.layout.goal(project.name)
-    return Seen(
-        seen.inputs._replace(
+    goal_path = home.layout.goal(project.name)
+    return RoundView(
+        inputs=seen.inputs._replace(
             sources=sources,
             main=Main(read_main.value),
             queue=queue,
             executing=executing,
             goal=judgement.state,
         ),
-        (
+        readings=(
             *seen.readings,
             read_queue,
             read_members,
-            Reading("goal", goal_path, judgement.state),
+            RoundReading("goal", goal_path, judgement.state),
             *read_goal,
-            Reading("sources", runtime.layout("projects", project.name), sources, _faults(books)),
+            RoundReading("sources", home.layout("projects", project.name), sources, _faults(books)),
             read_main,
         ),
-        books,
-        judgement,
-        main,
+        books=books,
+        judgement=judgement,
+        main=main,
     )
 
 
-def _queue(runtime: Runtime, books: Books) -> tuple[Queue, Reading]:
+def _queue(home: Home, books: Books) -> tuple[Queue, RoundReading]:
     path = books.readings[0].path
     if books.ledger is None:
-        return Queue.EMPTY, Reading("queue", path, "unreadable", books.readings[0].detail)
-    open_ones = list_needs(runtime, books.project)
+        return Queue.EMPTY, RoundReading("queue", path, "unreadable", books.readings[0].detail)
+    open_ones = list_needs(home, books.project)
     asks = [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
     value = Queue.EMPTY
     if has_queue(books.ledger):
@@ -118,30 +118,32 @@ def _queue(runtime: Runtime, books: Books) -> tuple[Queue, Reading]:
         counts[task.status] += 1
     said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     waits = f"; you are asked for {', '.join(asks)}" if asks else ""
-    return value, Reading("queue", path, value, (said or "no task") + waits)
+    return value, RoundReading("queue", path, value, (said or "no task") + waits)
 
 
-def _executing(runtime: Runtime, project: Project) -> tuple[Executing, Reading]:
+def _executing(home: Home, project: Project) -> tuple[Executing, RoundReading]:
     """Whether another worker of the project works; the one that runs this round does not count."""
-    path = runtime.layout.registry
-    me = whoami(runtime)
+    path = home.layout.registry
+    me = whoami(home)
     try:
-        others = [one for one in members_of(runtime, project) if one.worker.id != me.id]
+        others = [one for one in members_of(home, project) if one.worker.id != me.id]
         working, unknown = [], []
         for one in others:
-            at_work = is_at_work(runtime, one)
-            if at_work and not may_be_passed(runtime, one.worker):
+            at_work = is_at_work(home, one)
+            if at_work and not may_be_passed(home, one.worker):
                 working.append(one.worker.name)
-            elif at_work is None and not was_silent(runtime, one.worker):
+            elif at_work is None and not was_silent(home, one.worker):
                 unknown.append(one.worker.name)
     except VyaneError as error:
-        return Executing.UNKNOWN, Reading("executing", path, Executing.UNKNOWN, error.message)
+        return Executing.UNKNOWN, RoundReading("executing", path, Executing.UNKNOWN, error.message)
     if working:
-        return Executing.YES, Reading("executing", path, Executing.YES, _list(working))
+        return Executing.YES, RoundReading("executing", path, Executing.YES, _list(working))
     if unknown:
         detail = f"cannot be told of {_list(unknown)}"
-        return Executing.UNKNOWN, Reading("executing", path, Executing.UNKNOWN, detail)
-    return Executing.NO, Reading("executing", path, Executing.NO, f"none of {len(others)} works")
+        return Executing.UNKNOWN, RoundReading("executing", path, Executing.UNKNOWN, detail)
+    return Executing.NO, RoundReading(
+        "executing", path, Executing.NO, f"none of {len(others)} works"
+    )
 
 
 def _list(names: Sequence[str]) -> str:
@@ -149,18 +151,18 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def _main(runtime: Runtime, project: Project) -> tuple[Worker | None, Reading]:
-    path = runtime.layout.project(project.name)
+def _main(home: Home, project: Project) -> tuple[Worker | None, RoundReading]:
+    path = home.layout.project(project.name)
     if not project.main:
-        return None, Reading("main", path, Main.NONE, "none is declared")
+        return None, RoundReading("main", path, Main.NONE, "none is declared")
     try:
-        worker = registry.Registry(runtime.layout).workers.get(project.main)
+        worker = registry.Registry(home.layout).workers.get(project.main)
     except VyaneError as error:
-        return None, Reading("main", path, Main.NONE, error.message)
+        return None, RoundReading("main", path, Main.NONE, error.message)
     if worker is None or worker.final:
         ended = f"{worker.name} has ended ({worker.status})" if worker else "it is on no record"
-        return None, Reading("main", path, Main.ENDED, ended)
-    return worker, Reading("main", path, Main.DECLARED, worker.name)
+        return None, RoundReading("main", path, Main.ENDED, ended)
+    return worker, RoundReading("main", path, Main.DECLARED, worker.name)
 
 
 def located(path: str, detail: str) -> str:

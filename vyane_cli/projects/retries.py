@@ -12,7 +12,7 @@ from vyane_cli.attention.kinds import NeedKind, call_of, key_of
 from vyane_cli.children import launches
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.projects import claims
-from vyane_cli.projects.books import Books
+from vyane_cli.projects.goal import Books
 from vyane_cli.projects.project import Project
 from vyane_cli.projects.retry_rules import End, Refusal, Start, ask_again, fate_of
 from vyane_cli.projects.task import Task, TaskStatus
@@ -21,28 +21,28 @@ from vyane_cli.sessions.worker import Worker, WorkerStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
-def why_not_again(runtime: Runtime, project: Project, task: Task) -> Refusal | None:
+def why_not_again(home: Home, project: Project, task: Task) -> Refusal | None:
     """Why a task is not started again by itself, after the starts that came to nothing."""
-    return ask_again(starts_of(runtime, project, task), int(runtime.config["wake.attempts"]))
+    return ask_again(starts_of(home, project, task), int(home.config["wake.attempts"]))
 
 
-def starts_of(runtime: Runtime, project: Project, task: Task) -> tuple[Start, ...]:
+def starts_of(home: Home, project: Project, task: Task) -> tuple[Start, ...]:
     """The starts of a task since it last became pending that came to nothing, oldest first."""
     found = [
         claim
-        for claim in claims.stale(runtime.layout, project.name, task.id)
+        for claim in claims.stale(home.layout, project.name, task.id)
         if claim.generation == task.generation
     ]
-    workers = registry.Registry(runtime.layout).workers
+    workers = registry.Registry(home.layout).workers
     return tuple(
         Start(
             claim.worker,
-            fate_of(end_of(runtime, workers.get(claim.worker))),
+            fate_of(end_of(home, workers.get(claim.worker))),
             needs.was_resolved(
-                runtime.layout,
+                home.layout,
                 key_of(NeedKind.START, project=project.name, task=task.id, worker=claim.worker),
             ),
         )
@@ -50,47 +50,45 @@ def starts_of(runtime: Runtime, project: Project, task: Task) -> tuple[Start, ..
     )
 
 
-def end_of(runtime: Runtime, worker: Worker | None) -> End:
+def end_of(home: Home, worker: Worker | None) -> End:
     """What is known of the end of a worker that a task was started with."""
     if worker is None:
         return End(False)
     try:
-        launch = launches.load(runtime.layout, worker.id)
+        launch = launches.load(home.layout, worker.id)
     except CorruptStateError:
         launch = None
     if launch is None:
         return End(True, worker.status is WorkerStatus.KILLED)
-    session = registry.read_current(runtime.layout, worker.id)
+    session = registry.read_current(home.layout, worker.id)
     return End(
-        True,
-        worker.status is WorkerStatus.KILLED,
-        True,
-        launch.launcher is not None,
-        launch.process is not None or bool(session),
-        launch.exit_status,
+        on_record=True,
+        cancelled=worker.status is WorkerStatus.KILLED,
+        spawned=True,
+        launched=launch.launcher is not None,
+        had_process=launch.process is not None or bool(session),
+        exit_status=launch.exit_status,
     )
 
 
 def stuck_tasks(
-    runtime: Runtime, project: Project, books: Books, held: frozenset[str]
+    home: Home, project: Project, books: Books, held: frozenset[str]
 ) -> dict[str, Refusal]:
     """The tasks that are not started again by itself, each with why. Changes nothing."""
     assert books.ledger is not None
-    tried = {claim.task for claim in claims.all_stale(runtime.layout, project.name).values()}
+    tried = {claim.task for claim in claims.all_stale(home.layout, project.name).values()}
     refusals = {
-        task.id: why_not_again(runtime, project, task)
+        task.id: why_not_again(home, project, task)
         for task in books.ledger.tasks
         if task.status in (TaskStatus.PENDING, TaskStatus.RUNNING) and task.id in tried - held
     }
     return {name: refusal for name, refusal in refusals.items() if refusal is not None}
 
 
-def call_for_stuck(
-    runtime: Runtime, project: Project, books: Books, held: frozenset[str]
-) -> list[str]:
+def call_for_stuck(home: Home, project: Project, books: Books, held: frozenset[str]) -> list[str]:
     """Call the person once for each task that is not started again by itself; the tasks."""
     assert books.ledger is not None
-    stuck = stuck_tasks(runtime, project, books, held)
+    stuck = stuck_tasks(home, project, books, held)
     for task in books.ledger.tasks:
         refusal = stuck.get(task.id)
         if refusal is None:
@@ -105,5 +103,5 @@ def call_for_stuck(
             attempts=refusal.attempts,
             fate=refusal.start.fate,
         )
-        call_person(runtime, call)
+        call_person(home, call)
     return list(stuck)

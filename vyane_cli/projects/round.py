@@ -7,35 +7,38 @@ earlier step done and a later one not: each step done twice changes nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from vyane_cli.attention.call import call_person
-from vyane_cli.attention.kinds import NeedKind, RoundSays, call_of, is_of
-from vyane_cli.conversations.rounds import show_all
+from vyane_cli.attention.kinds import NeedKind, call_of, is_of
 from vyane_cli.delivery.ring import nudge_all
 from vyane_cli.errors import CorruptStateError, VyaneError
 from vyane_cli.projects import schedule
-from vyane_cli.projects.calls import call_for_late
-from vyane_cli.projects.claims_2 import held_tasks
+from vyane_cli.projects.claims import held_tasks
 from vyane_cli.projects.dispatch import NOTHING, Dispatched, call_for_waiting, dispatch, preview
-from vyane_cli.projects.gaps import FedBack, call_for_blocked, end_gaps, feed_back
+from vyane_cli.projects.gaps import FedBack, call_for_blocked, call_for_late, end_gaps, feed_back
 from vyane_cli.projects.need_user import list_needs
 from vyane_cli.projects.notice_rules import digest_of
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.readings import Reading, Seen, read_project, read_schedule, with_lock
+from vyane_cli.projects.readings import (
+    RoundReading,
+    RoundView,
+    read_project,
+    read_schedule,
+    with_lock,
+)
 from vyane_cli.projects.retries import call_for_stuck
-from vyane_cli.projects.round_rules import Action, Cell, Lock, Schedule, Verdict, decide_round
-from vyane_cli.projects.schedule_2 import set_status, vyane_path
-from vyane_cli.projects.schedule_rules import Status, check_schedule, completed
+from vyane_cli.projects.round_rules import Action, Cell, Lock, RoundVerdict, Schedule, decide_round
+from vyane_cli.projects.schedule import set_status, vyane_path
+from vyane_cli.projects.schedule_rules import ScheduleStatus, check_schedule, completed
 from vyane_cli.projects.stalled import call_for_each
 from vyane_cli.storage import journal, locks
-from vyane_cli.upkeep.ended_needs import end_calls
-from vyane_cli.upkeep.rounds import keep_house
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 LOOK_S = 0.05
@@ -87,7 +90,7 @@ class RoundReport:
     cell: Cell
     reason: str
     action: Action
-    readings: tuple[Reading, ...]
+    readings: tuple[RoundReading, ...]
     dry_run: bool
     maintenance: dict[str, Any] | None
     done: Done | None
@@ -101,8 +104,8 @@ class Round(NamedTuple):
     id: str
     project: str
     schedule: str | None
-    verdict: Verdict
-    seen: Seen
+    verdict: RoundVerdict
+    seen: RoundView
     dry_run: bool = False
     maintenance: dict[str, Any] | None = None
     done: Done | None = None
@@ -132,40 +135,55 @@ class Round(NamedTuple):
         )
 
 
-def wake(runtime: Runtime, project: Project, schedule: str, *, dry_run: bool) -> Round:
-    """One round of a project. A dry run reads and decides, and changes nothing.
+class Upkeep(NamedTuple):
+    """What a round has done around its decision: `upkeep/rounds` has it."""
+
+    keep_house: Callable[[Home, Project], dict[str, Any]]
+    """Bring mail, workers and claims into order before the project is read; what was done."""
+    end_calls: Callable[[Home, Project, Round], None]
+    """Close the calls to the person whose cause is gone, by what the round has found."""
+
+
+def preview_round(home: Home, project: Project, schedule: str) -> Round:
+    """Return what a round would do now: it reads and decides, and changes nothing."""
+    return wake(home, project, schedule, None)
+
+
+def wake(home: Home, project: Project, schedule: str, upkeep: Upkeep | None) -> Round:
+    """Run one round of a project. Without `upkeep` it is a dry run, which changes nothing.
 
     `schedule`: A or B, or empty for a round by hand, which no pause stops.
     """
     if schedule:
         check_schedule(schedule)
-    clock = runtime.clock()
+    dry_run = upkeep is None
+    clock = home.clock()
     made = Round(
-        runtime.new_id(clock.now_ms),
-        project.name,
-        schedule or None,
-        Verdict(Cell.E, "", Action.NOTHING),
-        read_schedule(runtime, project.name, schedule),
-        dry_run,
+        id=home.new_id(clock.now_ms),
+        project=project.name,
+        schedule=schedule or None,
+        verdict=RoundVerdict(Cell.E, "", Action.NOTHING),
+        seen=read_schedule(home, project.name, schedule),
+        dry_run=dry_run,
     )
     if made.seen.inputs.schedule is Schedule.PAUSED:
         return made._replace(verdict=decide_round(made.seen.inputs))
-    path = runtime.layout.domain(project.name)
+    path = home.layout.domain(project.name)
     if dry_run:
         held = Lock.HELD if _is_locked(path) else Lock.OURS
         made = made._replace(seen=with_lock(made.seen, path, held))
         if held is Lock.HELD:
             return made._replace(verdict=decide_round(made.seen.inputs))
-        return _alone(runtime, project, made)
+        return _run_locked(home, project, made, upkeep)
     lock = locks.take_soon(path, LOOK_S)
     if lock is None:
         made = made._replace(seen=with_lock(made.seen, path, Lock.HELD))
         return made._replace(verdict=decide_round(made.seen.inputs))
     try:
-        made = _alone(runtime, project, made._replace(seen=with_lock(made.seen, path, Lock.OURS)))
+        ours = made._replace(seen=with_lock(made.seen, path, Lock.OURS))
+        made = _run_locked(home, project, ours, upkeep)
     finally:
         locks.give_back(lock)
-    show_all(runtime)  # it takes its time, and no round has to wait for it
     return made
 
 
@@ -179,80 +197,80 @@ def _is_locked(path: str) -> bool:
     return False
 
 
-def _alone(runtime: Runtime, project: Project, made: Round) -> Round:
-    """The round of the one that holds the domain."""
-    _complete_environment(runtime, project)
-    if not made.dry_run:
-        made = made._replace(maintenance=keep_house(runtime, project))
-    seen = read_project(runtime, project, made.seen)
+def _run_locked(home: Home, project: Project, made: Round, upkeep: Upkeep | None) -> Round:
+    """Run the part of a round that needs the lock on the project's domain."""
+    _complete_environment(home, project)
+    if upkeep is not None:
+        made = made._replace(maintenance=upkeep.keep_house(home, project))
+    seen = read_project(home, project, made.seen)
     made = made._replace(seen=seen, verdict=decide_round(seen.inputs))
-    if made.dry_run:
+    if upkeep is None:
         if made.verdict.action is Action.DISPATCH and seen.books is not None:
             try:
-                return made._replace(would=preview(runtime, project, seen.books))
+                return made._replace(would=preview(home, project, seen.books))
             except VyaneError as error:
                 return made._replace(error=error)
         return made
     try:
-        made = made._replace(done=_act(runtime, project, made))
+        made = made._replace(done=_act(home, project, made))
         if seen.books is not None and seen.books.ledger is not None:
-            call_for_late(runtime, project, seen.books.ledger)
+            call_for_late(home, project, seen.books.ledger)
         if made.verdict.cell is not Cell.SKIP:
-            _end_calls(runtime, project, made)
+            upkeep.end_calls(home, project, made)
     except VyaneError as error:
         made = made._replace(error=error)
-        _call_about(runtime, project, error)
-    _note(runtime, project, made)
-    call_for_each(runtime)
-    nudge_all(runtime)
+        _call_about(home, project, error)
+    _note(home, project, made)
+    call_for_each(home)
+    nudge_all(home)
     return made
 
 
-def _complete_environment(runtime: Runtime, project: Project) -> None:
+def _complete_environment(home: Home, project: Project) -> None:
     """A timer gives next to no environment: what the installing shell had is on record."""
     try:
-        installed = schedule.load(runtime.layout, project.name).installed
+        installed = schedule.load(home.layout, project.name).installed
     except CorruptStateError:
         installed = None
     kept = installed.environment if installed is not None else {}
-    runtime.environ = completed(runtime.environ, kept, os.path.dirname(vyane_path(runtime)))
+    home.environ = completed(home.environ, kept, os.path.dirname(vyane_path(home)))
 
 
-def _act(runtime: Runtime, project: Project, made: Round) -> Done:
+def _act(home: Home, project: Project, made: Round) -> Done:
     """The action of the cell. One dispatch at most; E never pauses."""
     seen = made.seen
     if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
-        end_gaps(runtime, project)
+        end_gaps(home, project)
     match made.verdict.action:
         case Action.NOTHING:
             return NothingDone()
         case Action.DISPATCH:
             assert seen.main is not None
             assert seen.books is not None
-            came = dispatch(runtime, project, seen.main, made.id)
-            held = held_tasks(runtime, project.name)
-            stuck = call_for_stuck(runtime, project, seen.books, held)
+            came = dispatch(home, project, seen.main, made.id)
+            held = held_tasks(home, project.name)
+            stuck = call_for_stuck(home, project, seen.books, held)
             waiting = came.outcome == NOTHING and not held and not stuck
             if waiting:
-                call_for_waiting(runtime, project, seen.books)
+                call_for_waiting(home, project, seen.books)
             return replace(came, stuck=tuple(stuck), called=waiting)
         case Action.CALL_AND_PAUSE:
             assert seen.books is not None
-            called = call_for_blocked(runtime, project, seen.books)
-            open_ones = list_needs(runtime, project.name)
+            called = call_for_blocked(home, project, seen.books)
+            open_ones = list_needs(home, project.name)
             called += [one["id"] for one in open_ones if is_of(NeedKind.ASK, one["key"])]
-            paused = set_status(runtime, project.name, _PAUSED)
+            paused = set_status(home, project.name, _PAUSED)
             return CalledAndPaused(called_for=tuple(called), paused=paused)
         case Action.PAUSE:
-            return Paused(paused=set_status(runtime, project.name, _PAUSED))
+            return Paused(paused=set_status(home, project.name, _PAUSED))
         case Action.FEED_BACK:
-            return feed_back(runtime, project, made.verdict, seen)
+            return feed_back(home, project, made.verdict, seen)
 
 
-_PAUSED = Status.PAUSED
+_PAUSED = ScheduleStatus.PAUSED
 
 
-def _call_about(runtime: Runtime, project: Project, error: VyaneError) -> None:
+def _call_about(home: Home, project: Project, error: VyaneError) -> None:
     """What no round can do: the person is called once for each cause."""
     call = call_of(
         NeedKind.ROUND,
@@ -263,25 +281,14 @@ def _call_about(runtime: Runtime, project: Project, error: VyaneError) -> None:
         hint=error.hint,
     )
     try:
-        call_person(runtime, call)
+        call_person(home, call)
     except VyaneError:
         return  # the exit code says it
 
 
-def _end_calls(runtime: Runtime, project: Project, made: Round) -> None:
-    """End the entries of the project that this round shows to be without a cause."""
-    started = isinstance(made.done, Dispatched) and bool(made.done.called)
-    waiting = made.verdict.cell is Cell.A and started
-    says = RoundSays(project.name, made.verdict.cell, made.verdict.reason, waiting)
-    try:
-        end_calls(runtime, says=says)
-    except VyaneError:
-        return  # the next round does it
-
-
-def _note(runtime: Runtime, project: Project, made: Round) -> None:
+def _note(home: Home, project: Project, made: Round) -> None:
     """One line a round, for whoever asks what rounds did. It decides nothing: not flushed."""
-    clock = runtime.clock()
+    clock = home.clock()
     record = {
         "round": made.id,
         "at": clock.at,
@@ -295,7 +302,7 @@ def _note(runtime: Runtime, project: Project, made: Round) -> None:
         "error": made.error.slug if made.error is not None else None,
     }
     try:
-        writer = journal.open_writer(runtime.layout.rounds(project.name), runtime.layout.root)
+        writer = journal.open_writer(home.layout.rounds(project.name), home.layout.root)
         try:
             writer.append([record], durable=False)
         finally:
@@ -304,7 +311,7 @@ def _note(runtime: Runtime, project: Project, made: Round) -> None:
         return
 
 
-def last_round(runtime: Runtime, project: str) -> dict[str, Any] | None:
+def last_round(home: Home, project: str) -> dict[str, Any] | None:
     """What the last round that held the domain did."""
-    last = journal.read_last(runtime.layout.rounds(project))
+    last = journal.read_last(home.layout.rounds(project))
     return dict(last.record) if last is not None and last.record is not None else None

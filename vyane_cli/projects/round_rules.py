@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.projects.judging import GoalState
+from vyane_cli.projects.goal import GoalState
 
 
 class Schedule(StrEnum):
@@ -103,7 +103,7 @@ class Inputs(NamedTuple):
     goal: GoalState = GoalState.UNKNOWN
 
 
-class Row(NamedTuple):
+class MatrixRow(NamedTuple):
     """One row: it fits when each reading that it names is one of these. Empty: any."""
 
     cell: Cell
@@ -121,40 +121,40 @@ _SURE: Mapping[str, tuple[StrEnum, ...]] = {
 """What must be known before a round starts or pauses anything."""
 
 # fmt: off
-MATRIX: tuple[Row, ...] = (
-    Row(Cell.SKIP, "paused",            {"schedule": (Schedule.PAUSED,)},
+MATRIX: tuple[MatrixRow, ...] = (
+    MatrixRow(Cell.SKIP, "paused",            {"schedule": (Schedule.PAUSED,)},
         "The schedule is paused; nothing is locked, nothing else is read."),
-    Row(Cell.SKIP, "domain-locked",     {"lock": (Lock.HELD,)},
+    MatrixRow(Cell.SKIP, "domain-locked",     {"lock": (Lock.HELD,)},
         "Another round is at work; nothing else is read."),
-    Row(Cell.SKIP, "executing",         {"executing": (Executing.YES,)},
+    MatrixRow(Cell.SKIP, "executing",         {"executing": (Executing.YES,)},
         "A worker of the project works."),
-    Row(Cell.A, "work-and-nobody-works", {**_SURE, "queue": (Queue.WORK,)},
+    MatrixRow(Cell.A, "work-and-nobody-works", {**_SURE, "queue": (Queue.WORK,)},
         "A task is pending or running, and nobody works: one worker is started."),
-    Row(Cell.C, "only-blocked-is-left", {**_SURE, "queue": (Queue.BLOCKED,)},
+    MatrixRow(Cell.C, "only-blocked-is-left", {**_SURE, "queue": (Queue.BLOCKED,)},
         "Nothing can go on without the person: they are called, and A and B are paused."),
-    Row(Cell.D, "goal-complete",
+    MatrixRow(Cell.D, "goal-complete",
         {**_SURE, "queue": (Queue.EMPTY,), "goal": (GoalState.COMPLETE,)},
         "The goal is met, by positive evidence: A and B are paused."),
-    Row(Cell.B, "goal-open",
+    MatrixRow(Cell.B, "goal-open",
         {**_SURE, "queue": (Queue.EMPTY,), "goal": (GoalState.OPEN,)},
         "The goal is open and nothing is queued: the gap goes to the main worker."),
-    Row(Cell.E, "schedule-unreadable",  {"schedule": (Schedule.UNKNOWN,)},
+    MatrixRow(Cell.E, "schedule-unreadable",  {"schedule": (Schedule.UNKNOWN,)},
         "Whether the schedule is paused cannot be told."),
-    Row(Cell.E, "unreadable",           {"sources": (Sources.UNREADABLE,)},
+    MatrixRow(Cell.E, "unreadable",           {"sources": (Sources.UNREADABLE,)},
         "A file that decides is damaged, or of a later version."),
-    Row(Cell.E, "main-not-declared",    {"main": (Main.NONE,)},
+    MatrixRow(Cell.E, "main-not-declared",    {"main": (Main.NONE,)},
         "The project has no main worker."),
-    Row(Cell.E, "main-ended",           {"main": (Main.ENDED,)},
+    MatrixRow(Cell.E, "main-ended",           {"main": (Main.ENDED,)},
         "The main worker of the project has ended."),
-    Row(Cell.E, "executing-unknown",    {"executing": (Executing.UNKNOWN,)},
+    MatrixRow(Cell.E, "executing-unknown",    {"executing": (Executing.UNKNOWN,)},
         "Whether a worker of the project works cannot be told."),
-    Row(Cell.E, "goal-unknown",         {},
+    MatrixRow(Cell.E, "goal-unknown",         {},
         "Nothing is queued, and whether the goal is met cannot be told."),
 )
 # fmt: on
 
 
-class Verdict(NamedTuple):
+class RoundVerdict(NamedTuple):
     """Where a round lands, by which row, and what it does."""
 
     cell: Cell
@@ -162,11 +162,11 @@ class Verdict(NamedTuple):
     action: Action
 
 
-def decide_round(inputs: Inputs) -> Verdict:
+def decide_round(inputs: Inputs) -> RoundVerdict:
     """The first row that fits. Total: the last one fits everything."""
     row = next(row for row in MATRIX if _fits(row, inputs))
-    return Verdict(row.cell, row.reason, ACTIONS[row.cell])
+    return RoundVerdict(row.cell, row.reason, ACTIONS[row.cell])
 
 
-def _fits(row: Row, inputs: Inputs) -> bool:
+def _fits(row: MatrixRow, inputs: Inputs) -> bool:
     return all(getattr(inputs, name) in allowed for name, allowed in row.when.items())

@@ -7,9 +7,37 @@ or the new file.
 
 from __future__ import annotations
 
-from vyane_cli.projects.schedule_rules import DEFAULT, Schedules, parse_schedules, render_schedules
-from vyane_cli.storage import document
+import os
+from dataclasses import dataclass
+
+from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.home import local_time
+from vyane_cli.projects import projects, timers
+from vyane_cli.projects.project import Project
+from vyane_cli.projects.recurrence import Timer, every, next_after, parse_rrule
+from vyane_cli.projects.schedule_rules import (
+    DEFAULT,
+    NAMES,
+    Installed,
+    Schedules,
+    ScheduleStatus,
+    With,
+    check_schedule,
+    parse_schedules,
+    recorded,
+    render_schedules,
+)
+from vyane_cli.sessions.authority import require_person
+from vyane_cli.sessions.identity import whoami
+from vyane_cli.storage import document, files
 from vyane_cli.storage.layout import Layout
+from vyane_cli.storage.locks import LockKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from vyane_cli.home import Home
 
 
 def load(layout: Layout, project: str) -> Schedules:
@@ -21,3 +49,198 @@ def load(layout: Layout, project: str) -> Schedules:
 def save(layout: Layout, project: str, schedules: Schedules) -> None:
     """Keep them, durably."""
     document.save(layout.schedules(project), render_schedules(schedules), layout.root)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimersMade:
+    """The timers that an install made, or would make."""
+
+    project: str
+    timer: With
+    dry_run: bool
+    entries: tuple[timers.TimerFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimersRemoved:
+    """What a removal of timers did."""
+
+    project: str
+    timer: With | None
+    """Who fired them; None when the project had none."""
+    removed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleReport:
+    """One schedule of a project with its next time."""
+
+    project: str
+    schedule: str
+    status: ScheduleStatus
+    rrule: str
+    timer: With | None
+    """Who fires it; None for nobody."""
+    next_at: float | None
+    """When its next round comes; None while it is paused."""
+    due_at: float | None
+    """When its next round would come, paused or not; None when its times never come."""
+
+
+def install(
+    home: Home,
+    project: Project,
+    *,
+    minutes: int | None,
+    kind: str,
+    dry_run: bool,
+    install_guard: Callable[[Home], object],
+) -> TimersMade:
+    """Make the timers of a project, and record the environment that its rounds will have.
+
+    The guard, which the timers run, is installed first; then the file is written, then the timers
+    are made: a crash between the two leaves a file that says more than there is, and `doctor`
+    names it. When the system refuses, the file is as it was before, and so are the timers of
+    another kind.
+    """
+    require_person(home, whoami(home), "make timers")
+    known = load(home.layout, project.name)
+    if minutes is not None:
+        known = known.with_rules(dict(zip(NAMES, every(minutes), strict=True)))
+    chosen = timers.choose(home, kind, must=not dry_run)
+    wanted = timers_of(home, project, known)
+    written = tuple(timers.entries(home, chosen, wanted))
+    if not dry_run:
+        install_guard(home)
+        files.make_directories(os.path.dirname(wanted[0].log))
+        installed = Installed(chosen, recorded(home.environ), home.clock().at)
+        before = _record(home, project, known._replace(installed=installed))
+        old = before.installed.timer if before.installed is not None else None
+        try:
+            timers.make(home, chosen, wanted)
+        except VyaneError:
+            if old is not chosen:
+                timers.unmake_what_can_be(home, chosen, wanted)
+            _record(home, project, before)
+            raise
+        if old is not None and old is not chosen:
+            timers.unmake(home, old, wanted)
+    return TimersMade(project=project.name, timer=chosen, dry_run=dry_run, entries=written)
+
+
+def _record(home: Home, project: Project, wanted: Schedules) -> Schedules:
+    """Keep these times and these timers; what was kept before. A pause made meanwhile stays."""
+    with home.held((LockKind.SCHEDULES, "")):
+        before = load(home.layout, project.name)
+        rules = {name: plan.rrule for name, plan in wanted.plans.items()}
+        after = before.with_rules(rules)._replace(installed=wanted.installed)
+        save(home.layout, project.name, after)
+    return before
+
+
+def remove(home: Home, project: Project, *, kind: str = "") -> TimersRemoved:
+    """Take the timers of a project away; the schedules keep their rules and their status."""
+    require_person(home, whoami(home), "remove timers")
+    known = load(home.layout, project.name)
+    given = kind or (known.installed.timer if known.installed is not None else "")
+    if not given:
+        return TimersRemoved(project=project.name, timer=None, removed=False)
+    chosen = timers.choose(home, given)
+    timers.unmake(home, chosen, timers_of(home, project, known))
+    with home.held((LockKind.SCHEDULES, "")):
+        latest = load(home.layout, project.name)
+        save(home.layout, project.name, latest._replace(installed=None))
+    return TimersRemoved(project=project.name, timer=chosen, removed=True)
+
+
+def timers_of(home: Home, project: Project, known: Schedules) -> list[Timer]:
+    """The timers of A and B."""
+    layout = home.layout
+    program = vyane_path(home)
+    return [
+        Timer(
+            home=layout.root,
+            project=project.name,
+            schedule=name,
+            due=parse_rrule(plan.rrule),
+            command=(
+                program,
+                "--home",
+                layout.root,
+                "wake",
+                "--project",
+                project.name,
+                "--schedule",
+                name,
+            ),
+            log=layout.round_log,
+        )
+        for name, plan in known.plans.items()
+    ]
+
+
+def vyane_path(home: Home) -> str:
+    """The `vyane` of this installation, by a path that needs no PATH."""
+    return os.path.join(os.path.dirname(home.layout.guard), "vyane")
+
+
+def set_rule(home: Home, project: Project, name: str, rule: str) -> Schedules:
+    """Another time for one schedule. Its timer is made anew by the next install."""
+    check_schedule(name)
+    parse_rrule(rule)
+    return _change(home, project, lambda known: known.with_rules({name: rule}))
+
+
+def set_status(home: Home, project: str, status: ScheduleStatus) -> bool:
+    """Pause or resume A and B together; True when that changed anything. One rename, or nothing."""
+    with home.held((LockKind.SCHEDULES, "")):
+        known = load(home.layout, project)
+        changed = known.with_status(status)
+        if changed != known:
+            save(home.layout, project, changed)
+    return changed != known
+
+
+def paused(home: Home, names: Iterable[str]) -> list[str]:
+    """Those of these projects whose rounds are paused: what changes there waits for a resume."""
+    found = []
+    for name in dict.fromkeys(names):
+        try:
+            if name and load(home.layout, name).paused:
+                found.append(name)
+        except CorruptStateError:
+            continue  # a round says it
+    return found
+
+
+def _change(home: Home, project: Project, change: Callable[[Schedules], Schedules]) -> Schedules:
+    with home.held((LockKind.SCHEDULES, "")):
+        known = change(load(home.layout, project.name))
+        save(home.layout, project.name, known)
+    return known
+
+
+def describe(home: Home, project: Project) -> list[ScheduleReport]:
+    """Return the schedules of a project with their next times."""
+    known = load(home.layout, project.name)
+    now_s = home.clock().at
+    found = []
+    for name, plan in known.plans.items():
+        due = next_after(parse_rrule(plan.rrule), now_s, local_time)
+        found.append(
+            ScheduleReport(
+                project=project.name,
+                schedule=name,
+                status=plan.status,
+                rrule=plan.rrule,
+                timer=known.installed.timer if known.installed is not None else None,
+                next_at=due if plan.status is ScheduleStatus.ACTIVE else None,
+                due_at=due,
+            )
+        )
+    return found
+
+
+def describe_all(home: Home) -> list[ScheduleReport]:
+    """Return the schedules of every project."""
+    return [one for project in projects.listing(home.layout) for one in describe(home, project)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMES = ("A", "B")
 
 
-class Status(StrEnum):
+class ScheduleStatus(StrEnum):
     """Whether rounds of a schedule do anything."""
 
     ACTIVE = "ACTIVE"
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     """One schedule."""
 
     rrule: str
-    status: Status = Status.ACTIVE
+    status: ScheduleStatus = ScheduleStatus.ACTIVE
     unknown: Mapping[str, Any] = {}
 
 
@@ -60,9 +60,9 @@ class Schedules(NamedTuple):
     @property
     def paused(self) -> bool:
         """Whether all are paused."""
-        return all(plan.status is Status.PAUSED for plan in self.plans.values())
+        return all(plan.status is ScheduleStatus.PAUSED for plan in self.plans.values())
 
-    def with_status(self, status: Status) -> Schedules:
+    def with_status(self, status: ScheduleStatus) -> Schedules:
         """A and B together: both change, or none."""
         plans = {name: plan._replace(status=status) for name, plan in self.plans.items()}
         return self._replace(plans=plans)
@@ -102,8 +102,8 @@ def _parse_plan(where: str, data: object) -> Plan:
     if not isinstance(data, dict):
         raise ValueError(f"{where} is not an object")
     status, rrule = data.get("status"), data.get("rrule")
-    if status not in tuple(Status):
-        raise ValueError(f"{where}.status: {status!r} is not one of {', '.join(Status)}")
+    if status not in tuple(ScheduleStatus):
+        raise ValueError(f"{where}.status: {status!r} is not one of {', '.join(ScheduleStatus)}")
     if not isinstance(rrule, str):
         raise ValueError(f"{where}.rrule: {rrule!r} is not a text")
     try:
@@ -111,7 +111,7 @@ def _parse_plan(where: str, data: object) -> Plan:
     except InvalidInputError as error:
         raise ValueError(f"{where}.{error.message}") from None
     rest = {key: value for key, value in data.items() if key not in Plan._fields}
-    return Plan(rrule, Status(status), rest)
+    return Plan(rrule, ScheduleStatus(status), rest)
 
 
 def _parse_installed(data: object) -> Installed | None:
@@ -149,7 +149,7 @@ def next_round(
     times = [
         next_after(parse_rrule(plan.rrule), after_s, local)
         for plan in known.plans.values()
-        if plan.status is Status.ACTIVE
+        if plan.status is ScheduleStatus.ACTIVE
     ]
     return min((at for at in times if at is not None), default=None)
 

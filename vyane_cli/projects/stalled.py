@@ -13,25 +13,25 @@ from vyane_cli.attention.kinds import NeedKind, call_of, is_of
 from vyane_cli.errors import VyaneError
 from vyane_cli.home import local_time
 from vyane_cli.projects import ledger, projects, schedule
-from vyane_cli.projects.judging import GoalState, judge
-from vyane_cli.projects.membership import is_at_work, members_of
+from vyane_cli.projects.goal import GoalState, judge
+from vyane_cli.projects.members import is_at_work, members_of
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.queue_2 import blocked, has_queue
+from vyane_cli.projects.queue import blocked, has_queue
 from vyane_cli.projects.schedule_rules import Schedules, next_round
 from vyane_cli.sessions import markers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.storage.locks import Deadline
 
 SOON_S = 3600.0
 
 
-def way_to_a_round(runtime: Runtime, project: Project, known: Schedules) -> str:
+def way_to_a_round(home: Home, project: Project, known: Schedules) -> str:
     """The command that makes a round come; empty when one is due within the hour."""
     timer = known.installed is not None
-    now_s = runtime.clock().at
+    now_s = home.clock().at
     due = next_round(known, now_s, local_time)
     if timer and due is not None and due <= now_s + SOON_S:
         return ""
@@ -39,42 +39,42 @@ def way_to_a_round(runtime: Runtime, project: Project, known: Schedules) -> str:
     return f"vyane {'schedule resume' if known.paused else verb} --project {project.name}"
 
 
-def call_for_alone(runtime: Runtime, project: Project, deadline: Deadline | None = None) -> bool:
+def call_for_alone(home: Home, project: Project, deadline: Deadline | None = None) -> bool:
     """Call the person for a project that nothing moves any more; True when that is news."""
-    layout = runtime.layout
+    layout = home.layout
     known = schedule.load(layout, project.name)
     if known.installed is None:
         return False
-    way = way_to_a_round(runtime, project, known)
+    way = way_to_a_round(home, project, known)
     changed_s = markers.modified(layout.schedules(project.name))  # once for each state of these
     call = call_of(NeedKind.ALONE, project=project.name, schedules_at=changed_s, way=way)
-    if not way or needs.was_resolved(layout, call.key) or not _is_left(runtime, project):
+    if not way or needs.was_resolved(layout, call.key) or not _is_left(home, project):
         return False
-    if any(is_at_work(runtime, one) is not False for one in members_of(runtime, project)):
+    if any(is_at_work(home, one) is not False for one in members_of(home, project)):
         return False
-    return call_person(runtime, call, deadline=deadline)
+    return call_person(home, call, deadline=deadline)
 
 
-def _is_left(runtime: Runtime, project: Project) -> bool:
+def _is_left(home: Home, project: Project) -> bool:
     """Whether somebody could go on without the person: what waits for them is said elsewhere."""
-    books = ledger.read(runtime.layout, project.name)
+    books = ledger.read(home.layout, project.name)
     if books.ledger is None or judge(books).state is not GoalState.OPEN:
         return False
     if has_queue(books.ledger):
         return True
-    open_ones = (one for one in needs.listing(runtime.layout) if one["project"] == project.name)
+    open_ones = (one for one in needs.listing(home.layout) if one["project"] == project.name)
     asked = any(is_of(NeedKind.ASK, one["key"]) for one in open_ones)
     return not blocked(books.ledger) and not asked
 
 
-def call_for_each(runtime: Runtime) -> None:
+def call_for_each(home: Home) -> None:
     """The same for every project: a round that is due speaks for those that have none."""
     try:
-        known = projects.listing(runtime.layout)
+        known = projects.listing(home.layout)
     except VyaneError:
         return
     for project in known:
         try:
-            call_for_alone(runtime, project)
+            call_for_alone(home, project)
         except VyaneError:
             continue  # a round of its own says what is wrong with it

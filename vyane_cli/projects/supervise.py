@@ -8,58 +8,69 @@ of two ticks at once one tells and the other finds it told.
 
 from __future__ import annotations
 
-from vyane_cli.delivery.gating import Decision, Gate, Verdict
-from vyane_cli.delivery.ring import publish
-from vyane_cli.errors import VyaneError
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.delivery.gating import (
+    Decision,
+    DeliveryVerdict,
+    Gate,
+    Readings,
+    Telling,
+    decide_notice,
+)
+from vyane_cli.errors import CorruptStateError, VyaneError
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.projects import notice_rules, notices, projects
-from vyane_cli.projects.news import look_for_news, message_of
-from vyane_cli.projects.notice_rules import Item
+from vyane_cli.kernel.values import NamedTuple
+from vyane_cli.mail import inbox
+from vyane_cli.mail.message import MONTH_S, Message, MessageKind, from_vyane
+from vyane_cli.projects import ledger, notice_rules, notices, projects
+from vyane_cli.projects.goal import Books, GoalState, Judgement, judge
+from vyane_cli.projects.notice_rules import Book, NoticeItem, blocked_page, to_main
 from vyane_cli.projects.project import Project, project_of_worker
-from vyane_cli.projects.projections import blocked_page, to_main
-from vyane_cli.sessions import registry
+from vyane_cli.sessions import markers, registry
+from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker
-from vyane_cli.storage import document, files, journal
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage import document, files, journal, settings
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.delivery.explain import PlannedNotice
+    from vyane_cli.home import Home
     from vyane_cli.storage.locks import Deadline
 
+
 MOMENTS = (
-    Event.STOP,
-    Event.STOP_FAILURE,
-    Event.SESSION_END,
-    Event.FILE_CHANGED,
-    Event.IDLE,
-    Event.CALL,
+    HostEvent.STOP,
+    HostEvent.STOP_FAILURE,
+    HostEvent.SESSION_END,
+    HostEvent.FILE_CHANGED,
+    HostEvent.IDLE,
+    HostEvent.CALL,
 )
 """Calls after which something may be new, and the session may be idle."""
 
 
-def project_of(runtime: Runtime, worker_id: str) -> Project | None:
+def project_of(home: Home, worker_id: str) -> Project | None:
     """The project of a worker; None when it belongs to none."""
-    known = projects.listing(runtime.layout)
+    known = projects.listing(home.layout)
     for project in known:
         if project.main == worker_id:
             return project
-    workers = registry.Registry(runtime.layout).workers if known else {}
+    workers = registry.Registry(home.layout).workers if known else {}
     worker = workers.get(worker_id)
     name = project_of_worker(worker, workers, known) if worker is not None else ""
     return next((project for project in known if project.name == name), None)
 
 
-class Outcome:
+class SupervisionOutcome:
     """What a tick did about a project."""
 
     __slots__ = ("decision", "item", "project", "target")
 
     def __init__(
-        self, project: Project, decision: Decision, item: Item | None, target: Worker | None
+        self, project: Project, decision: Decision, item: NoticeItem | None, target: Worker | None
     ) -> None:
         self.project, self.decision, self.item, self.target = project, decision, item, target
 
@@ -70,30 +81,32 @@ class Outcome:
         return self.decision.again_ms if timed else None
 
 
-def supervise(runtime: Runtime, worker: str, call: HookCall, deadline: Deadline) -> Outcome | None:
+def supervise(
+    home: Home, worker: str, call: HookCall, deadline: Deadline
+) -> SupervisionOutcome | None:
     """Make the pages of the worker's project, and tell its main worker one thing if the gates let.
 
     None: the worker belongs to no project, or this call is none for it.
     """
     if call.event not in MOMENTS:
         return None
-    project = project_of(runtime, worker)
+    project = project_of(home, worker)
     if project is None:
         return None
-    main = registry.Registry(runtime.layout).workers.get(project.main)
-    locks = [(Kind.NOTICES, project.name)]
+    main = registry.Registry(home.layout).workers.get(project.main)
+    locks = [(LockKind.NOTICES, project.name)]
     if main is not None:
-        locks.append((Kind.INBOX, main.id))
-    with runtime.held(*locks, deadline=deadline):
-        outcome = _tell(runtime, project, main)
-    _afterwards(runtime, outcome, call, deadline)
+        locks.append((LockKind.INBOX, main.id))
+    with home.held(*locks, deadline=deadline):
+        outcome = _tell(home, project, main)
+    _afterwards(home, outcome, call, deadline)
     return outcome
 
 
-def _tell(runtime: Runtime, project: Project, main: Worker | None) -> Outcome:
+def _tell(home: Home, project: Project, main: Worker | None) -> SupervisionOutcome:
     """The pages first, then the gates, then the message, then the book."""
-    layout, clock = runtime.layout, runtime.clock()
-    found = look_for_news(runtime, project, main, clock)
+    layout, clock = home.layout, home.clock()
+    found = look_for_news(home, project, main, clock)
     book, item, decision = found.book, found.item, found.decision
     notices.show(
         layout,
@@ -101,36 +114,36 @@ def _tell(runtime: Runtime, project: Project, main: Worker | None) -> Outcome:
         to_main(found.books, found.judgement, found.waiting),
         blocked_page(found.books),
     )
-    if decision.verdict is Verdict.START and main is not None and item is not None:
-        message = message_of(runtime, project, main, found, clock)
+    if decision.verdict is DeliveryVerdict.START and main is not None and item is not None:
+        message = message_of(home, project, main, found, clock)
         from vyane_cli.mail.enqueue import store_held, target_of
 
-        target = target_of(runtime, main)
+        target = target_of(home, main)
         if not journal.has_record(target.path, b'"id":"%s"' % message.id.encode()):
-            store_held(runtime, target, message, clock)
-        from vyane_cli.projects.membership import turns_of
+            store_held(home, target, message, clock)
+        from vyane_cli.projects.members import turns_of
 
-        book = notice_rules.tell(book, item, message.id, clock, turns_of(runtime, main)[0])
-        _log(runtime, project, item, decision, clock, message.id)
+        book = notice_rules.tell(book, item, message.id, clock, turns_of(home, main)[0])
+        _log(home, project, item, decision, clock, message.id)
     elif item is not None and decision.rule == Gate.SAME_ITEM:
         book = notice_rules.count(book, item)  # it knows this: the next one is due
-        _log(runtime, project, item, decision, clock)
+        _log(home, project, item, decision, clock)
     elif (
         item is not None
         and found.is_due
         and book.rule != (refusal := f"{item.key} {decision.rule}")
     ):
         book = book._replace(rule=refusal)
-        _log(runtime, project, item, decision, clock)
+        _log(home, project, item, decision, clock)
     if book != found.before:
         notices.save(layout, project.name, book)
-    return Outcome(project, decision, item, main)
+    return SupervisionOutcome(project, decision, item, main)
 
 
 def _log(
-    runtime: Runtime,
+    home: Home,
     project: Project,
-    item: Item,
+    item: NoticeItem,
     decision: Decision,
     clock: Clock,
     message: str = "",
@@ -145,12 +158,14 @@ def _log(
         "readings": dict(decision.readings),
         "message_id": message or None,
     }
-    notices.log(runtime.layout, project.name, record)
+    notices.log(home.layout, project.name, record)
 
 
-def _afterwards(runtime: Runtime, outcome: Outcome, call: HookCall, deadline: Deadline) -> None:
+def _afterwards(
+    home: Home, outcome: SupervisionOutcome, call: HookCall, deadline: Deadline
+) -> None:
     """Nothing waits for a retry that nobody makes: the target is rung when its time has come."""
-    layout, clock, target = runtime.layout, runtime.clock(), outcome.target
+    layout, clock, target = home.layout, home.clock(), outcome.target
     try:
         if outcome.decision.rule == "main-exited" and target is not None:
             from vyane_cli.attention.call import call_person
@@ -164,26 +179,221 @@ def _afterwards(runtime: Runtime, outcome: Outcome, call: HookCall, deadline: De
                 name=target.name,
                 page=layout.to_main(project),
             )
-            call_person(runtime, exited, clock, deadline)
+            call_person(home, exited, clock, deadline)
         if outcome.waits_ms is not None and target is not None:
-            with runtime.held((Kind.INBOX, target.id), deadline=deadline):
+            with home.held((LockKind.INBOX, target.id), deadline=deadline):
                 files.touch(layout.due(target.id), str(clock.now_ms + outcome.waits_ms))
                 session = registry.read_current(layout, target.id)
-                if session != call.session or call.event is Event.STOP:
-                    publish(runtime, session, clock)
+                if session != call.session or call.event is HostEvent.STOP:
+                    markers.wake(home.layout, session, clock.at)
         settled = outcome.decision.rule in ("all-done", "unreadable")
-        if not settled and _is_paused(runtime, outcome.project.name):
+        if not settled and _is_paused(home, outcome.project.name):
             from vyane_cli.projects.stalled import call_for_alone
 
-            call_for_alone(runtime, outcome.project, deadline)
+            call_for_alone(home, outcome.project, deadline)
     except VyaneError:
         return  # the next tick of the project does it
 
 
-def _is_paused(runtime: Runtime, project: str) -> bool:
+def _is_paused(home: Home, project: str) -> bool:
     """Whether no round of a project runs until it is resumed; read without what rules need."""
-    known = document.load(runtime.layout.schedules(project))
+    known = document.load(home.layout.schedules(project))
     plans = known.get("schedules") if known is not None else None
     if not isinstance(plans, dict) or not plans:
         return False
     return all(isinstance(one, dict) and one.get("status") == "PAUSED" for one in plans.values())
+
+
+class News(NamedTuple):
+    """How a project stands towards its main worker, at one instant."""
+
+    books: Books
+    judgement: Judgement
+    before: Book
+    """The book as it is on disk."""
+    book: Book
+    """With what was seen now."""
+    waiting: tuple[NoticeItem, ...]
+    """What it was not told, first things first."""
+    item: NoticeItem | None
+    """The one that is to be told now."""
+    decision: Decision
+    is_due: bool = True
+    """Whether a refusal is worth a line of the log: not that of a stall that is none yet."""
+
+
+def look_for_news(home: Home, project: Project, main: Worker | None, clock: Clock) -> News:
+    """Read the books and the book of notices, and ask the gates."""
+    layout = home.layout
+    books = ledger.read(layout, project.name)
+    judgement = judge(books)
+    book = before = notices.load(layout, project.name)
+    waiting: tuple[NoticeItem, ...] = ()
+    if books.ledger is not None:
+        book = notice_rules.forget(book, books.ledger)
+        waiting = notice_rules.changes(books.ledger, book, project.main)
+    book, item, stalled_s = _head(home, project, books, judgement, book, waiting, clock)
+    decision = _decide(home, main, books, judgement, book, item, stalled_s, clock)
+    due = stalled_s is None or stalled_s >= float(home.config["notices.stall_after_s"])
+    return News(
+        books=books,
+        judgement=judgement,
+        before=before,
+        book=book,
+        waiting=waiting,
+        item=item,
+        decision=decision,
+        is_due=due,
+    )
+
+
+def _head(
+    home: Home,
+    project: Project,
+    books: Books,
+    judgement: Judgement,
+    book: Book,
+    waiting: tuple[NoticeItem, ...],
+    clock: Clock,
+) -> tuple[Book, NoticeItem | None, float | None]:
+    """What is to be told first, and for how long nothing moved if that is it.
+
+    A stall is one only when nothing else is to be told, and nobody works.
+    """
+    if waiting or books.ledger is None or judgement.state is not GoalState.OPEN:
+        return book, waiting[0] if waiting else None, None
+    moved = max([task.changed_at for task in books.ledger.tasks] + [project.created_at])
+    mark = notice_rules.digest_of(
+        *(f"{t.id} {t.status} {t.changed_at:.3f}" for t in books.ledger.tasks)
+    )
+    book = notice_rules.see(book, mark, moved, clock)
+    stalled_s = notice_rules.stalled_s(book, clock)
+    if stalled_s >= float(home.config["notices.stall_after_s"]):
+        from vyane_cli.projects.members import is_at_work, members_of, turns_of
+
+        members = members_of(home, project)
+        if any(is_at_work(home, one) for one in members if one.worker.id != project.main):
+            return book, None, None
+        ends = []
+        for one in members:
+            turns, at = turns_of(home, one.worker)
+            if one.worker.id == project.main:
+                heard = notice_rules.heard_of_stall(book, mark, turns)
+                at = at if heard is None else heard
+            ends.append(at)
+        ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: it was set back
+        moved = max(moved, ended)
+        stalled_s = min(stalled_s, max(clock.at - ended, 0.0))
+    left = tuple(name for one in judgement.evidence for name in one.items)
+    item = notice_rules.stall_of(moved, mark, stalled_s, left)
+    return book, item if item.key != book.stall else None, stalled_s
+
+
+def _decide(
+    home: Home,
+    main: Worker | None,
+    books: Books,
+    judgement: Judgement,
+    book: Book,
+    item: NoticeItem | None,
+    stalled_s: float | None,
+    clock: Clock,
+) -> Decision:
+    """The gates, after what makes them pointless."""
+    if books.ledger is None:
+        return Decision(DeliveryVerdict.HOLD, "unreadable")
+    if judgement.state is GoalState.COMPLETE:
+        return Decision(DeliveryVerdict.HOLD, "all-done")
+    if item is None:
+        return Decision(DeliveryVerdict.HOLD, "nothing-new")
+    if main is None or main.final:
+        return Decision(DeliveryVerdict.HOLD, "main-not-declared")
+    from vyane_cli.sessions.liveness import look
+
+    seen = look(home, main)
+    if seen.liveness is Liveness.EXITED:
+        return Decision(DeliveryVerdict.HOLD, "main-exited")
+    box = inbox.read(home.layout.inbox(main.id)).mailbox
+    last = box.find(book.message) if book.message else None
+    same_boot = book.boot == clock.boot
+    telling = Telling(
+        digest=item.digest,
+        told_digest=book.digest,
+        told_ms=book.boot_ms if same_boot and book.at else None,
+        waiting=last.message.id if last is not None and not last.settled else "",
+        stall_ms=None if stalled_s is None else int(stalled_s * 1000),
+        stall_after_ms=int(home.config["notices.stall_after_s"] * 1000),
+    )
+    limits = home.config.limits
+    return decide_notice(
+        Readings(
+            head=box.head,
+            liveness=seen.liveness,
+            boot_ms=clock.boot_ms,
+            limits=limits,
+            notice=telling,
+        )
+    )
+
+
+def message_of(home: Home, project: Project, main: Worker, news: News, clock: Clock) -> Message:
+    """The news as the one message of their item: its id follows from what happened."""
+    item = news.item
+    assert item is not None
+    text = text_of(home, project, news.judgement, item)
+    at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
+    at = max(at, project.created_at)  # a task that was edited by hand may have no time
+    notice = notice_rules.notice_id(project.name, main.id, item, at)
+    message = from_vyane(notice, clock.at, main.id, MessageKind.CONTEXT_INJECT, text)
+    return message._replace(ttl_seconds=MONTH_S)  # it counts as told, so it waits to be read
+
+
+def text_of(home: Home, project: Project, judgement: Judgement, item: NoticeItem) -> str:
+    """What a notice says: no time finer than the step of a stall."""
+    texts = settings.load_templates(home.language, "rounds")
+    task = item.task
+    if task is None:
+        seconds = int(item.key.rpartition(":")[2])
+        how_long = f"{seconds // 3600} h" if seconds >= 3600 else f"{seconds // 60} min"
+        left = ", ".join(name for one in judgement.evidence for name in one.items)
+        return texts.fill(item.kind, project=project.name, how_long=how_long, left=left or "?")
+    made = task.artifact or task.no_artifact_reason
+    return texts.fill(
+        item.kind,
+        project=project.name,
+        id=task.id,
+        title=task.title,
+        reason=task.reason,
+        made=made,
+    )
+
+
+def plan_notice(home: Home, worker: str, call: HookCall) -> PlannedNotice | None:
+    """Return what the main worker of the worker's project would be told; None when nothing is."""
+    from dataclasses import replace
+
+    from vyane_cli.delivery.explain import PlannedNotice
+
+    project = project_of(home, worker) if call.event in MOMENTS else None
+    if project is None:
+        return None
+    main = registry.Registry(home.layout).workers.get(project.main)
+    told = PlannedNotice(
+        project=project.name, to=main.id if main is not None else None, readings={}
+    )
+    try:
+        found = look_for_news(home, project, main, home.clock())
+    except CorruptStateError as error:
+        return replace(told, readings={"error": error.message})
+    item, decision = found.item, found.decision
+    if item is None or not found.is_due:
+        return None
+    return replace(
+        told,
+        kind=str(item.kind),
+        task=item.task.id if item.task is not None else None,
+        told=decision.verdict is DeliveryVerdict.START,
+        rule=decision.rule,
+        readings=decision.readings,
+        again_ms=decision.again_ms,
+    )

@@ -1,9 +1,4 @@
-"""Report what a task is at: from inside the worker that has it, or by a person.
-
-It is content only: it wakes nobody, and no round writes it. Commit point: the ledger's rename; the
-claim of the worker that reports follows it, under the same lock, so that a crash between leaves a
-claim that its holder's end, or time, frees.
-"""
+"""Report a task's status: by the worker that has it, or by a person."""
 
 from __future__ import annotations
 
@@ -12,12 +7,11 @@ from typing import NamedTuple
 
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError
 from vyane_cli.projects import claims
-from vyane_cli.projects.claim_rules import Claim, renew
-from vyane_cli.projects.claims_2 import holder_of
-from vyane_cli.projects.ledger_2 import find_task, transition
-from vyane_cli.projects.members import select_project
-from vyane_cli.projects.queue import Graph
-from vyane_cli.projects.task import Change, Ledger, Task, TaskStatus, check_change
+from vyane_cli.projects.catalog import select_project
+from vyane_cli.projects.claim_rules import TaskClaim, renew
+from vyane_cli.projects.claims import holder_of
+from vyane_cli.projects.queue import Graph, find_task, transition
+from vyane_cli.projects.task import Ledger, Task, TaskStatus, TaskUpdate, check_change
 from vyane_cli.projects.tasks import change_ledger
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.identity import whoami
@@ -27,7 +21,7 @@ from vyane_cli.sessions.speaker import FromKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.sessions.worker import Worker
 
 
@@ -45,7 +39,7 @@ class TaskReport(NamedTuple):
     cwd: str = ""
 
 
-def report_task(runtime: Runtime, report: TaskReport) -> Task:
+def report_task(home: Home, report: TaskReport) -> Task:
     """Keep a report; the task as it is after it. On disk when this returns.
 
     The worker is the one that runs this, or that `VYANE_WORKER` names; a person has none. The same
@@ -54,7 +48,7 @@ def report_task(runtime: Runtime, report: TaskReport) -> Task:
     """
     if report.state not in tuple(TaskStatus):
         raise InvalidInputError("state", report.state, "one of " + ", ".join(TaskStatus))
-    change = Change(
+    change = TaskUpdate(
         TaskStatus(report.state),
         report.reason.strip(),
         report.artifact,
@@ -62,22 +56,22 @@ def report_task(runtime: Runtime, report: TaskReport) -> Task:
     )
     check_change(change)
     change = change._replace(artifact=_artifact(report))
-    project = select_project(runtime, report.project, report.cwd)
-    worker = _worker(runtime)
+    project = select_project(home, report.project, report.cwd)
+    worker = _worker(home)
     change = change._replace(worker=worker.id if worker is not None else "")
 
     def decide(value: Ledger, graph: Graph) -> Ledger:
         task = find_task(value, report.task)
         if change.status is TaskStatus.RUNNING and worker is not None:
-            _check_free(runtime, project.name, task, worker)
-        return transition(value, graph, task.id, change, runtime.clock().at)
+            _check_free(home, project.name, task, worker)
+        return transition(value, graph, task.id, change, home.clock().at)
 
     def then(before: Ledger, after: Ledger) -> None:
         if worker is not None:
             was, task = find_task(before, report.task), find_task(after, report.task)
-            _settle_claim(runtime, project.name, was, task, worker)
+            _settle_claim(home, project.name, was, task, worker)
 
-    return find_task(change_ledger(runtime, project, decide, then), report.task)
+    return find_task(change_ledger(home, project, decide, then), report.task)
 
 
 def _artifact(report: TaskReport) -> str:
@@ -96,23 +90,23 @@ def _artifact(report: TaskReport) -> str:
     return place
 
 
-def _worker(runtime: Runtime) -> Worker | None:
+def _worker(home: Home) -> Worker | None:
     """The worker that reports; in a child without hooks `VYANE_WORKER` names it."""
-    workers = registry.Registry(runtime.layout).workers
-    speaker = whoami(runtime)
+    workers = registry.Registry(home.layout).workers
+    speaker = whoami(home)
     if speaker.kind is FromKind.WORKER and speaker.id in workers:
         return workers[speaker.id]
-    return workers.get(runtime.environ.get("VYANE_WORKER", ""))
+    return workers.get(home.environ.get("VYANE_WORKER", ""))
 
 
-def _check_free(runtime: Runtime, project: str, task: Task, worker: Worker) -> None:
+def _check_free(home: Home, project: str, task: Task, worker: Worker) -> None:
     """ConflictError when another worker has this task, by report or by claim, and is not gone."""
-    claim = _claim(runtime, project, task.id)
+    claim = _claim(home, project, task.id)
     holders = []
     if task.status is TaskStatus.RUNNING and task.worker:
-        holders.append((task.worker, _liveness(runtime, task.worker)))
+        holders.append((task.worker, _liveness(home, task.worker)))
     elif claim is not None:
-        holders.append((claim.worker, holder_of(runtime, claim)))
+        holders.append((claim.worker, holder_of(home, claim)))
     for holder, liveness in holders:
         if holder != worker.id and liveness in (Liveness.BUSY, Liveness.IDLE):
             raise ConflictError(
@@ -122,30 +116,30 @@ def _check_free(runtime: Runtime, project: str, task: Task, worker: Worker) -> N
             )
 
 
-def _liveness(runtime: Runtime, worker_id: str) -> Liveness:
-    known = registry.Registry(runtime.layout).workers.get(worker_id)
+def _liveness(home: Home, worker_id: str) -> Liveness:
+    known = registry.Registry(home.layout).workers.get(worker_id)
     if known is None or known.final:
         return Liveness.EXITED
-    return look(runtime, known).liveness
+    return look(home, known).liveness
 
 
-def _claim(runtime: Runtime, project: str, task: str) -> Claim | None:
+def _claim(home: Home, project: str, task: str) -> TaskClaim | None:
     try:
-        return claims.load(runtime.layout, project, task)
+        return claims.load(home.layout, project, task)
     except CorruptStateError:
         return None
 
 
-def _settle_claim(runtime: Runtime, project: str, was: Task, task: Task, worker: Worker) -> None:
+def _settle_claim(home: Home, project: str, was: Task, task: Task, worker: Worker) -> None:
     """A worker's report renews its own claim, or ends it: with any other status than running.
 
     What anybody else reports ends no claim: while its holder may live, a second worker would be
     started beside it. Under the ledger's lock.
     """
-    claim = _claim(runtime, project, task.id)
+    claim = _claim(home, project, task.id)
     if claim is None or claim.worker != worker.id:
         return
     if task.status is TaskStatus.RUNNING:
-        claims.save(runtime.layout, project, renew(claim, runtime.clock()))
+        claims.save(home.layout, project, renew(claim, home.clock()))
     elif task.status is not was.status:
-        claims.free(runtime.layout, project, claim)
+        claims.free(home.layout, project, claim)

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from typing import Any, NamedTuple
 
-from vyane_cli.errors import VyaneError
+from vyane_cli.errors import InvalidInputError, VyaneError
+from vyane_cli.kernel.durations import parse_duration_s
 from vyane_cli.kernel.values import OMIT, InJson
 from vyane_cli.projects import ledger
-from vyane_cli.projects.books import Books
-from vyane_cli.projects.claims_2 import held_tasks
-from vyane_cli.projects.ledger_2 import add, find_task, put
-from vyane_cli.projects.ledger_form import render_task
+from vyane_cli.projects.claims import held_tasks
+from vyane_cli.projects.goal import Books
 from vyane_cli.projects.project import Project
-from vyane_cli.projects.queue import Graph, check_links, critical, dependencies
-from vyane_cli.projects.queue_2 import in_order, open_links, startable, waiting_for
+from vyane_cli.projects.queue import (
+    Graph,
+    add,
+    check_links,
+    critical,
+    dependencies,
+    find_task,
+    in_order,
+    open_links,
+    put,
+    startable,
+    waiting_for,
+)
 from vyane_cli.projects.retries import stuck_tasks
 from vyane_cli.projects.retry_rules import Fate
-from vyane_cli.projects.task import Ledger, Task, TaskStatus, check_texts
+from vyane_cli.projects.task import Ledger, Task, TaskStatus, check_texts, render_task
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.identity import whoami
 from vyane_cli.storage import journal
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 class Edit(NamedTuple):
@@ -75,7 +86,7 @@ class TaskRow:
     """None where many tasks are listed."""
 
 
-def add_task(runtime: Runtime, project: Project, task: Task) -> Task:
+def add_task(home: Home, project: Project, task: Task) -> Task:
     """Add a pending task; its id is made here. On disk when this returns.
 
     NotFoundError for a link to nothing, InvalidInputError for a text that is not taken.
@@ -84,15 +95,15 @@ def add_task(runtime: Runtime, project: Project, task: Task) -> Task:
 
     def decide(value: Ledger, graph: Graph) -> Ledger:
         linked = task._replace(after=exact_names(task.after, value, graph))
-        after, one = add(value, linked, runtime.clock().at)
+        after, one = add(value, linked, home.clock().at)
         made.append(one)
         return after
 
-    change_ledger(runtime, project, decide)
+    change_ledger(home, project, decide)
     return made[-1]
 
 
-def edit_task(runtime: Runtime, project: Project, task_id: str, edit: Edit) -> Task:
+def edit_task(home: Home, project: Project, task_id: str, edit: Edit) -> Task:
     """Change what a task says; what it is at changes by a report alone."""
 
     def decide(value: Ledger, graph: Graph) -> Ledger:
@@ -110,7 +121,7 @@ def edit_task(runtime: Runtime, project: Project, task_id: str, edit: Edit) -> T
             changed["deadline_at"] = None
         return put(value, check_texts(task._replace(**changed)))
 
-    return find_task(change_ledger(runtime, project, decide), task_id)
+    return find_task(change_ledger(home, project, decide), task_id)
 
 
 def exact_names(names: Iterable[str], value: Ledger, graph: Graph) -> tuple[str, ...]:
@@ -125,7 +136,7 @@ def links_of(value: Ledger) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def change_ledger(
-    runtime: Runtime,
+    home: Home,
     project: Project,
     decide: Callable[[Ledger, Graph], Ledger],
     then: Callable[[Ledger, Ledger], None] | None = None,
@@ -136,8 +147,8 @@ def change_ledger(
     CorruptStateError when ledger or graph cannot be read, ConflictError (`edited`) when an editor
     saved the file in between.
     """
-    layout = runtime.layout
-    with runtime.held((Kind.LEDGER, project.name)):
+    layout = home.layout
+    with home.held((LockKind.LEDGER, project.name)):
         stamp = ledger.stamp(layout.tasks(project.name))
         books = ledger.load(layout, project.name)
         before, graph = both(books)
@@ -145,7 +156,7 @@ def change_ledger(
         if after != before:
             check_links(dependencies(links_of(after), graph))
             after = ledger.save_ledger(layout, project.name, after, stamp)
-            note(runtime, project, differences(before, after), after.revision)
+            note(home, project, differences(before, after), after.revision)
         if then is not None:
             then(before, after)
     return after
@@ -178,17 +189,15 @@ def differences(before: Ledger, after: Ledger) -> list[dict[str, Any]]:
     return found
 
 
-def note(
-    runtime: Runtime, project: Project, records: Iterable[dict[str, Any]], revision: int
-) -> None:
+def note(home: Home, project: Project, records: Iterable[dict[str, Any]], revision: int) -> None:
     """The audit of a change that is on disk by now: a failure here does not undo it."""
-    by, at = whoami(runtime), runtime.clock().at
+    by, at = whoami(home), home.clock().at
     lines = [
         {**record, "by": by.name, "by_id": by.id, "at": at, "revision": revision}
         for record in records
     ]
     try:
-        ledger.note(runtime.layout, project.name, lines)
+        ledger.note(home.layout, project.name, lines)
     except VyaneError:
         return  # the gap in the revisions shows it
 
@@ -196,12 +205,10 @@ def note(
 # ------------------------------------------------------------------ what is shown
 
 
-def list_tasks(
-    runtime: Runtime, project: Project, *, status: str = "", line: str = ""
-) -> list[TaskRow]:
+def list_tasks(home: Home, project: Project, *, status: str = "", line: str = "") -> list[TaskRow]:
     """Return the tasks: what may start first, what is done last."""
-    books = ledger.load(runtime.layout, project.name)
-    rows = describe_tasks(runtime, project, books)
+    books = ledger.load(home.layout, project.name)
+    rows = describe_tasks(home, project, books)
     return [
         row
         for row in rows
@@ -209,15 +216,15 @@ def list_tasks(
     ]
 
 
-def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[TaskRow]:
+def describe_tasks(home: Home, project: Project, books: Books) -> list[TaskRow]:
     """Return every task with what can be said of it now."""
     value, graph = both(books)
-    now = runtime.clock().at
-    held = held_tasks(runtime, project.name)
+    now = home.clock().at
+    held = held_tasks(home, project.name)
     ready = [task.id for task in startable(value, graph, held)]
     on_path = critical(open_links(value, graph))
-    workers = registry.Registry(runtime.layout).workers
-    stuck = stuck_tasks(runtime, project, books, held)
+    workers = registry.Registry(home.layout).workers
+    stuck = stuck_tasks(home, project, books, held)
     ranks = {TaskStatus.RUNNING: 0, TaskStatus.PENDING: 1, TaskStatus.BLOCKED: 2}
 
     def place(task: Task) -> tuple[object, ...]:
@@ -240,14 +247,14 @@ def describe_tasks(runtime: Runtime, project: Project, books: Books) -> list[Tas
     ]
 
 
-def show_task(runtime: Runtime, project: Project, task_id: str) -> TaskRow:
+def show_task(home: Home, project: Project, task_id: str) -> TaskRow:
     """Return one task with its history."""
-    books = ledger.load(runtime.layout, project.name)
+    books = ledger.load(home.layout, project.name)
     task = find_task(both(books)[0], task_id)
-    (row,) = [one for one in describe_tasks(runtime, project, books) if one.task.id == task.id]
+    (row,) = [one for one in describe_tasks(home, project, books) if one.task.id == task.id]
     history = tuple(
         _change(line.record)
-        for line in journal.read(runtime.layout.tasks_events(project.name))
+        for line in journal.read(home.layout.tasks_events(project.name))
         if line.record is not None and line.record.get("task") == task.id
     )
     return replace(row, history=history)
@@ -263,3 +270,28 @@ def _change(record: Mapping[str, Any]) -> TaskChange:
         at=record["at"],
         revision=record["revision"],
     )
+
+
+EXPECTED = "a duration such as 2h or 3d, a day such as 2031-05-04, or 2031-05-04T18:00"
+
+
+def parse_deadline(now: float, text: str) -> float:
+    """Unix seconds. A day alone is its last second; InvalidInputError for what has passed."""
+    text = text.strip()
+    if text[4:5] != "-":
+        try:
+            return now + parse_duration_s("deadline", text)
+        except InvalidInputError as error:
+            if "more than zero" in error.message:
+                raise
+            raise InvalidInputError("deadline", text, EXPECTED) from None
+    try:
+        moment = datetime.fromisoformat(text)
+        if len(text) == len("2031-05-04"):
+            moment = datetime.combine(moment.date(), time(23, 59, 59))
+        at = moment.astimezone().timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInputError("deadline", text, EXPECTED) from None
+    if at <= now:
+        raise InvalidInputError("deadline", text, "still to come")
+    return at

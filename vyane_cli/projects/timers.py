@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from vyane_cli.errors import InvalidInputError, NotFoundError, RefusedError, VyaneError
-from vyane_cli.projects.schedule_rules import With
-from vyane_cli.projects.timers_2 import (
+from vyane_cli.projects.recurrence import (
     Timer,
     cron_line,
     label_of,
@@ -27,11 +26,12 @@ from vyane_cli.projects.timers_2 import (
     with_lines,
     without_lines,
 )
+from vyane_cli.projects.schedule_rules import With
 from vyane_cli.storage import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 PATIENCE_S = 20.0
 
@@ -39,14 +39,14 @@ PATIENCE_S = 20.0
 PROGRAMS = {With.CRON: "crontab", With.SYSTEMD: "systemctl", With.LAUNCHD: "launchctl"}
 
 
-class Entry(NamedTuple):
+class TimerFile(NamedTuple):
     """What one timer is made of: where it stands, and its text."""
 
     place: str
     text: str
 
 
-def choose(runtime: Runtime, given: str, *, must: bool = True) -> With:
+def choose(home: Home, given: str, *, must: bool = True) -> With:
     """The kind that was asked for, else the first that this system has and that answers.
 
     With none: NotFoundError, or what it would usually be unless one `must` be there.
@@ -55,12 +55,12 @@ def choose(runtime: Runtime, given: str, *, must: bool = True) -> With:
         if given not in tuple(With):
             raise InvalidInputError("with", given, "one of " + ", ".join(With))
         return With(given)
-    path = runtime.environ.get("PATH", os.defpath)
+    path = home.environ.get("PATH", os.defpath)
     order = (With.LAUNCHD, With.CRON) if os.uname().sysname == "Darwin" else (
         With.CRON, With.SYSTEMD
     )  # fmt: skip
     for kind in order:
-        if shutil.which(PROGRAMS[kind], path=path) and _answers(runtime, kind):
+        if shutil.which(PROGRAMS[kind], path=path) and _answers(home, kind):
             return kind
     if not must:
         return order[0]
@@ -72,119 +72,119 @@ def choose(runtime: Runtime, given: str, *, must: bool = True) -> With:
     )
 
 
-def _answers(runtime: Runtime, kind: With) -> bool:
+def _answers(home: Home, kind: With) -> bool:
     """Whether it takes timers of this user: a systemd without a bus of theirs does not."""
     try:
         if kind is With.CRON:
-            read_crontab(runtime)
+            read_crontab(home)
         elif kind is With.SYSTEMD:
-            _run(runtime, ["systemctl", "--user", "show-environment"])
+            _run(home, ["systemctl", "--user", "show-environment"])
     except VyaneError:
         return False
     return True
 
 
-def entries(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> list[Entry]:
+def entries(home: Home, kind: With, timers: Sequence[Timer]) -> list[TimerFile]:
     """What an install writes."""
     match kind:
         case With.CRON:
-            return [Entry("crontab", cron_line(timer)) for timer in timers]
+            return [TimerFile("crontab", cron_line(timer)) for timer in timers]
         case With.SYSTEMD:
             return [
-                Entry(unit_path(runtime, f"{unit_name(timer)}.{end}"), text)
+                TimerFile(unit_path(home, f"{unit_name(timer)}.{end}"), text)
                 for timer in timers
                 for end, text in (("service", service_unit(timer)), ("timer", timer_unit(timer)))
             ]
         case With.LAUNCHD:
             return [
-                Entry(agent_path(runtime, timer), plistlib.dumps(property_list(timer)).decode())
+                TimerFile(agent_path(home, timer), plistlib.dumps(property_list(timer)).decode())
                 for timer in timers
             ]
 
 
-def make(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
+def make(home: Home, kind: With, timers: Sequence[Timer]) -> None:
     """Make the timers; those of the same names are replaced."""
-    found = entries(runtime, kind, timers)
+    found = entries(home, kind, timers)
     if kind is With.CRON:
-        before = read_crontab(runtime)
+        before = read_crontab(home)
         marks = [mark_of(timer) for timer in timers]
-        _write_crontab(runtime, before, with_lines(before, [one.text for one in found], marks))
+        _write_crontab(home, before, with_lines(before, [one.text for one in found], marks))
         return
     for one in found:
         files.make_directories(os.path.dirname(one.place))
         files.replace(one.place, one.text.encode(), mode=0o600)
     if kind is With.SYSTEMD:
         names = [f"{unit_name(timer)}.timer" for timer in timers]
-        _run(runtime, ["systemctl", "--user", "daemon-reload"])
-        _run(runtime, ["systemctl", "--user", "enable", "--now", *names])
+        _run(home, ["systemctl", "--user", "daemon-reload"])
+        _run(home, ["systemctl", "--user", "enable", "--now", *names])
         return
     for timer, one in zip(timers, found, strict=True):
         domain = f"gui/{os.getuid()}"
-        _run(runtime, ["launchctl", "bootout", f"{domain}/{label_of(timer)}"], must=False)
-        _run(runtime, ["launchctl", "bootstrap", domain, one.place])
+        _run(home, ["launchctl", "bootout", f"{domain}/{label_of(timer)}"], must=False)
+        _run(home, ["launchctl", "bootstrap", domain, one.place])
 
 
-def unmake(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
+def unmake(home: Home, kind: With, timers: Sequence[Timer]) -> None:
     """Remove the timers; those that are not there are no error."""
     match kind:
         case With.CRON:
-            before = read_crontab(runtime)
+            before = read_crontab(home)
             marks = [mark_of(timer) for timer in timers]
-            _write_crontab(runtime, before, without_lines(before, marks))
+            _write_crontab(home, before, without_lines(before, marks))
         case With.SYSTEMD:
             names = [f"{unit_name(timer)}.timer" for timer in timers]
-            _run(runtime, ["systemctl", "--user", "disable", "--now", *names], must=False)
-            for one in entries(runtime, kind, timers):
+            _run(home, ["systemctl", "--user", "disable", "--now", *names], must=False)
+            for one in entries(home, kind, timers):
                 files.remove(one.place)
-            _run(runtime, ["systemctl", "--user", "daemon-reload"], must=False)
+            _run(home, ["systemctl", "--user", "daemon-reload"], must=False)
         case With.LAUNCHD:
             for timer in timers:
                 domain = f"gui/{os.getuid()}/{label_of(timer)}"
-                _run(runtime, ["launchctl", "bootout", domain], must=False)
-                files.remove(agent_path(runtime, timer))
+                _run(home, ["launchctl", "bootout", domain], must=False)
+                files.remove(agent_path(home, timer))
 
 
-def unmake_what_can_be(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> None:
+def unmake_what_can_be(home: Home, kind: With, timers: Sequence[Timer]) -> None:
     """After a failure: what is left is named by `doctor`, and the next install replaces it."""
     try:
-        unmake(runtime, kind, timers)
+        unmake(home, kind, timers)
     except VyaneError:
         return
 
 
-def missing(runtime: Runtime, kind: With, timers: Sequence[Timer]) -> list[str]:
+def missing(home: Home, kind: With, timers: Sequence[Timer]) -> list[str]:
     """The entries that are not there as an install would write them, or do not fire, by place."""
-    found = entries(runtime, kind, timers)
+    found = entries(home, kind, timers)
     if kind is With.CRON:
-        lines = read_crontab(runtime).splitlines()
+        lines = read_crontab(home).splitlines()
         return [one.place for one in found if one.text not in lines]
     gone = [one.place for one in found if _text(one.place) != one.text]
     for timer in timers:
-        command, place = _question(runtime, kind, timer)
-        if place not in gone and _run(runtime, command, must=False).returncode:
+        command, place = _question(home, kind, timer)
+        if place not in gone and _run(home, command, must=False).returncode:
             gone.append(place)
     return gone
 
 
-def _question(runtime: Runtime, kind: With, timer: Timer) -> tuple[list[str], str]:
+def _question(home: Home, kind: With, timer: Timer) -> tuple[list[str], str]:
     """What says with status 0 that a timer fires, and the file of the timer."""
     if kind is With.SYSTEMD:
         name = f"{unit_name(timer)}.timer"
-        return ["systemctl", "--user", "is-enabled", name], unit_path(runtime, name)
+        return ["systemctl", "--user", "is-enabled", name], unit_path(home, name)
     domain = f"gui/{os.getuid()}/{label_of(timer)}"
-    return ["launchctl", "print", domain], agent_path(runtime, timer)
+    return ["launchctl", "print", domain], agent_path(home, timer)
 
 
-def unit_path(runtime: Runtime, name: str) -> str:
+def unit_path(home: Home, name: str) -> str:
     """A unit of the user's."""
-    environ = runtime.environ
+    environ = home.environ
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(_home(environ), ".config")
     return os.path.join(config, "systemd", "user", name)
 
 
-def agent_path(runtime: Runtime, timer: Timer) -> str:
+def agent_path(home: Home, timer: Timer) -> str:
     """A property list of the user's."""
-    folder = os.path.join(_home(runtime.environ), "Library", "LaunchAgents")
+    folder = os.path.join(_home(home.environ), "Library", "LaunchAgents")
     return os.path.join(folder, f"{label_of(timer)}.plist")
 
 
@@ -202,23 +202,23 @@ def _text(path: str) -> str | None:
         return None
 
 
-def read_crontab(runtime: Runtime) -> str:
+def read_crontab(home: Home) -> str:
     """The user's crontab; empty when there is none."""
-    ran = _run(runtime, ["crontab", "-l"], must=False)
+    ran = _run(home, ["crontab", "-l"], must=False)
     if ran.returncode and b"no crontab" not in ran.stderr.lower():
         raise _failed(["crontab", "-l"], ran)
     return ran.stdout.decode("utf-8", "surrogateescape") if not ran.returncode else ""
 
 
-def _write_crontab(runtime: Runtime, before: str, text: str) -> None:
+def _write_crontab(home: Home, before: str, text: str) -> None:
     if text != before:
-        _run(runtime, ["crontab", "-"], stdin=text.encode("utf-8", "surrogateescape"))
+        _run(home, ["crontab", "-"], stdin=text.encode("utf-8", "surrogateescape"))
 
 
 def _run(
-    runtime: Runtime, command: Sequence[str], *, stdin: bytes = b"", must: bool = True
+    home: Home, command: Sequence[str], *, stdin: bytes = b"", must: bool = True
 ) -> subprocess.CompletedProcess[bytes]:
-    environ = {**runtime.environ, "LC_ALL": "C"}  # what it says is compared
+    environ = {**home.environ, "LC_ALL": "C"}  # what it says is compared
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         raise NotFoundError("program", command[0], hint="it makes the timers; see --with, --print")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.session import HostSession
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.timeline import log, turns
 from vyane_cli.timeline.events import EventKind
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.sessions.worker import Worker
 
 
-def diagnose(runtime: Runtime, session: HostSession, code: str, text: str) -> None:
+def diagnose(home: Home, session: HostSession, code: str, text: str) -> None:
     """Append a Diagnostic, in the open turn if there is one. On disk when this returns."""
     identity = log.Identity(
         session.logical_session, session.worker, session.trace, session.parent_span
     )
-    with runtime.held((Kind.TIMELINE, session.logical_session)):
+    with home.held((LockKind.TIMELINE, session.logical_session)):
         payload = {"code": code, "text": text}
-        _append(runtime, identity, EventKind.DIAGNOSTIC, payload, runtime.clock())
+        _append(home, identity, EventKind.DIAGNOSTIC, payload, home.clock())
 
 
 def append_fact(
-    runtime: Runtime,
+    home: Home,
     worker: str,
     logical: str,
     kind: EventKind,
@@ -37,43 +37,43 @@ def append_fact(
     clock: Clock,
 ) -> None:
     """Append one control fact to a worker's timeline, under its lock. On disk when this returns."""
-    session = registry.current_session(runtime.layout, worker)
+    session = registry.current_session(home.layout, worker)
     known = session is not None and session.logical_session == logical
     identity = log.Identity(logical, worker)
     if session is not None and known:
         identity = identity._replace(trace=session.trace, parent_span=session.parent_span)
-    _append(runtime, identity, kind, payload, clock)
+    _append(home, identity, kind, payload, clock)
 
 
-def present_session(runtime: Runtime, worker: str) -> HostSession | None:
+def present_session(home: Home, worker: str) -> HostSession | None:
     """The worker's present host session, if it has one."""
-    return registry.current_session(runtime.layout, worker)
+    return registry.current_session(home.layout, worker)
 
 
 def note_in_timeline(
-    runtime: Runtime, worker: Worker, kind: EventKind, payload: Mapping[str, Any]
+    home: Home, worker: Worker, kind: EventKind, payload: Mapping[str, Any]
 ) -> None:
     """Append one event to a worker's timeline, in its open turn if there is one."""
     logical = worker.logical_session_id
     if not logical:
         return
-    session = present_session(runtime, worker.id)
+    session = present_session(home, worker.id)
     span = session.parent_span if session is not None else worker.span_id
     identity = log.Identity(logical, worker.id, worker.trace_id, span)
-    with runtime.held((Kind.TIMELINE, logical)):
-        _append(runtime, identity, kind, payload, runtime.clock())
+    with home.held((LockKind.TIMELINE, logical)):
+        _append(home, identity, kind, payload, home.clock())
 
 
 def _append(
-    runtime: Runtime,
+    home: Home,
     identity: log.Identity,
     kind: EventKind,
     payload: Mapping[str, Any],
     clock: Clock,
 ) -> None:
-    layout = runtime.layout
+    layout = home.layout
     path = layout.timeline(identity.session)
-    opened = log.Timeline(path, layout.root, identity, runtime.entropy(16).hex())
+    opened = log.Timeline(path, layout.root, identity, home.entropy(16).hex())
     try:
         opened.commit(turns.emit(turns.Transition(opened.head), kind, payload, clock))
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from vyane_cli.errors import InvalidInputError, RefusedError
 from vyane_cli.kernel.ids import is_safe_id
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.session import HostSession
@@ -16,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 HOST_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
@@ -24,10 +23,10 @@ HOST_MARKS = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI")
 """Set inside a host's shell even where no session id is."""
 
 
-def whoami(runtime: Runtime) -> Speaker:
+def whoami(home: Home) -> Speaker:
     """The speaker, from evidence. No host evidence: a person at a terminal, or something else."""
-    environ = runtime.environ
-    session = _by_process(runtime) or _by_worker(runtime) or _by_environment(runtime)
+    environ = home.environ
+    session = _by_process(home) or _by_worker(home) or _by_environment(home)
     if session is not None:
         return Speaker(FromKind.WORKER, session.worker, session.name, session)
     marks = [name for name in (*HOST_SESSION_VARIABLES, *HOST_MARKS) if environ.get(name)]
@@ -40,9 +39,9 @@ def whoami(runtime: Runtime) -> Speaker:
     return Speaker(FromKind.EXTERNAL, name, name)
 
 
-def _by_process(runtime: Runtime) -> HostSession | None:
-    layout = runtime.layout
-    by_environment = _by_environment(runtime)
+def _by_process(home: Home) -> HostSession | None:
+    layout = home.layout
+    by_environment = _by_environment(home)
     for pid in processes.ancestors(os.getpid()):
         session_id = registry.session_of_process(layout, [pid])
         if not is_safe_id(session_id):
@@ -54,31 +53,31 @@ def _by_process(runtime: Runtime) -> HostSession | None:
             continue
         if by_environment is not None and by_environment.process == session.process:
             return by_environment  # one process, several sessions in turn: the id is more exact
-        return _latest(runtime, session)
+        return _latest(home, session)
     return None
 
 
-def _by_worker(runtime: Runtime) -> HostSession | None:
-    worker = runtime.environ.get("VYANE_WORKER", "")
+def _by_worker(home: Home) -> HostSession | None:
+    worker = home.environ.get("VYANE_WORKER", "")
     if not is_safe_id(worker):
         return None
-    return registry.current_session(runtime.layout, worker)
+    return registry.current_session(home.layout, worker)
 
 
-def _by_environment(runtime: Runtime) -> HostSession | None:
+def _by_environment(home: Home) -> HostSession | None:
     for name in HOST_SESSION_VARIABLES:
-        session_id = runtime.environ.get(name, "")
+        session_id = home.environ.get(name, "")
         if is_safe_id(session_id):
-            session = registry.load_session(runtime.layout, session_id)
+            session = registry.load_session(home.layout, session_id)
             if session is not None:
-                return _latest(runtime, session)
+                return _latest(home, session)
     return None
 
 
-def _latest(runtime: Runtime, session: HostSession) -> HostSession:
+def _latest(home: Home, session: HostSession) -> HostSession:
     """After `/clear` a shell that still runs has the old id: its worker is the same."""
     if session.replaced_by and is_safe_id(session.replaced_by):
-        return registry.load_session(runtime.layout, session.replaced_by) or session
+        return registry.load_session(home.layout, session.replaced_by) or session
     return session
 
 
@@ -104,47 +103,7 @@ def _has_terminal() -> bool:
     return True
 
 
-def claim_kind(runtime: Runtime, given: str | None, speaker: Speaker) -> Speaker:
-    """The speaker under `--from-kind`. An agent cannot make itself a person: exit 5."""
-    if given is None or given == speaker.kind:
-        return speaker
-    if given not in tuple(FromKind):
-        raise InvalidInputError("from-kind", given, "one of " + ", ".join(FromKind))
-    if given == FromKind.WORKER:
-        raise InvalidInputError(
-            "from-kind",
-            given,
-            "yours: this command does not run in a known session",
-            hint="set VYANE_WORKER to the worker's id, or register it: vyane workers register",
-        )
-    if given == FromKind.HUMAN:
-        require_person(runtime, speaker, "speak as a person")
-    name = login_name(runtime.environ)
-    return Speaker(FromKind(given), name, name, speaker.session)
-
-
-def require_person(runtime: Runtime, speaker: Speaker, what: str) -> None:
-    """Refuse an agent that uses the person's authority, and say so in its timeline."""
-    if not speaker.in_host or is_authorised(runtime, speaker):
-        return
-    if speaker.session is not None:
-        from vyane_cli.sessions.facts import diagnose
-
-        diagnose(runtime, speaker.session, "direction", f"refused: {what}")
-    whose = f": this is the session of {speaker.session.name}" if speaker.session else ""
-    raise RefusedError(
-        f"an agent may not {what}{whose}",
-        slug="direction",
-        hint="the person runs this in a terminal, or lists the worker under [authority]",
-    )
-
-
-def is_authorised(runtime: Runtime, speaker: Speaker) -> bool:
-    """Whether `[authority] workers` lists the speaker, by its id: a name may be taken."""
-    return speaker.id in runtime.config["authority.workers"]
-
-
-def own_worker(runtime: Runtime, workers: registry.Registry) -> Worker | None:
+def own_worker(home: Home, workers: registry.Registry) -> Worker | None:
     """The worker that runs this command, if one does."""
-    speaker = whoami(runtime)
+    speaker = whoami(home)
     return workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None

@@ -14,7 +14,7 @@ class Liveness(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Evidence(NamedTuple):
+class LivenessEvidence(NamedTuple):
     """What was found out about one session."""
 
     ended: bool
@@ -26,7 +26,7 @@ class Evidence(NamedTuple):
     """The host's own record says idle since the open turn began."""
 
 
-def decide_liveness(evidence: Evidence) -> Liveness:
+def decide_liveness(evidence: LivenessEvidence) -> Liveness:
     """The only definition. Busy can be cleared by the host's record, never set by it."""
     if evidence.ended or evidence.present is False:
         return Liveness.EXITED

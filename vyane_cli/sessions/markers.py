@@ -36,8 +36,8 @@ def announce(layout: Layout, worker: str, *, control: bool, startable: bool) -> 
 
 def wake(layout: Layout, session: str, wall_s: float) -> bool:
     """Rewrite the wake file that the host watches, unless that was done a moment ago."""
-    if not os.path.exists(layout.wake(session)):
-        return False  # a session without a watch
+    if not session or not os.path.exists(layout.wake(session)):
+        return False  # no session, or one without a watch
     age = wall_s - modified(layout.armed(session))
     if abs(age) < ARMED_S:  # file times are coarser than clocks
         return False

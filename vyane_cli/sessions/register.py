@@ -5,95 +5,105 @@ from __future__ import annotations
 import os
 
 from vyane_cli.errors import ConflictError, InvalidInputError, NotFoundError
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.kernel.ids import is_safe_id, logical_session_id, worker_id
 from vyane_cli.sessions import markers, registry
+from vyane_cli.sessions.authority import require_person
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.session import HostSession, LogicalSession
-from vyane_cli.sessions.worker import Worker, WorkerStatus, check_name, readable_name, unique_name
+from vyane_cli.sessions.worker import (
+    Worker,
+    WorkerStatus,
+    check_name,
+    find_worker,
+    readable_name,
+    unique_name,
+)
 from vyane_cli.storage import files, processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.storage.locks import Deadline
+
 
 RUNTIME_KINDS = {"claude": "claude_cli", "codex": "codex", "gemini": "gemini"}
 
 
 def ensure_session(
-    runtime: Runtime, call: HookCall, worker_type: str, deadline: Deadline
+    home: Home, call: HookCall, worker_type: str, deadline: Deadline
 ) -> HostSession | None:
     """The host session of a call, registered or resumed if need be; None when there is none.
 
     The common case reads one file. `/clear` and a resume keep the worker, a fork makes a new one.
     """
-    layout = runtime.layout
+    layout = home.layout
     known = registry.load_session(layout, call.session)
     if known is not None and _is_late(known, call):
         return None
     if known is not None and _unchanged(known, call):
         if registry.read_current(layout, known.worker) == known.id:
             return known
-        if _is_registered(runtime, known.worker, deadline):
-            _publish(runtime, known, call, deadline)
+        if _is_registered(home, known.worker, deadline):
+            _publish(home, known, call, deadline)
             return known
         known = None  # its registration was killed half-way: the registry is the commit point
-    if known is None and call.event is Event.SESSION_END:
+    if known is None and call.event is HostEvent.SESSION_END:
         return None
-    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+    with home.held((LockKind.REGISTRY, ""), deadline=deadline):
         known = registry.load_session(layout, call.session)
         if known is not None and known.worker not in registry.Registry(layout).workers:
             known = None
         session = None
         if known is not None:  # registered by a twin of this call a moment ago, or resumed
-            session = known if _unchanged(known, call) else _resume(runtime, known, call)
+            session = known if _unchanged(known, call) else _resume(home, known, call)
         if session is None:
-            session = _take_over(runtime, call) or _adopt(runtime, call)
+            session = _take_over(home, call) or _adopt(home, call)
         if session is None:
             workers = registry.Registry(layout)
-            session = _create(runtime, workers, call, worker_type)
+            session = _create(home, workers, call, worker_type)
             workers.save()
-        _carry(runtime, session, worker_type)
+        _carry(home, session, worker_type)
         registry.save_session(layout, session)
         if session.process is not None and session.process == call.process:
-            if call.event is Event.SESSION_START:
-                _end_earlier(runtime, session)
+            if call.event is HostEvent.SESSION_START:
+                _end_earlier(home, session)
             registry.write_process(layout, session.process.pid, session.id)
-    _publish(runtime, session, call, deadline)
+    _publish(home, session, call, deadline)
     return session
 
 
-def _carry(runtime: Runtime, session: HostSession, worker_type: str) -> None:
+def _carry(home: Home, session: HostSession, worker_type: str) -> None:
     """The logical session names the host session that carries it now. Under the registry's lock."""
-    known = registry.load_logical_session(runtime.layout, session.logical_session)
+    known = registry.load_logical_session(home.layout, session.logical_session)
     entry = {"runtime_session_id": session.id, "worker_id": session.worker}
     if known is None or entry in known.runtime_sessions.values():
         return
-    worker = registry.Registry(runtime.layout).workers.get(session.worker)
+    worker = registry.Registry(home.layout).workers.get(session.worker)
     own = worker.worker_type if worker is not None else worker_type
     kind = RUNTIME_KINDS.get(own) or RUNTIME_KINDS.get(worker_type, own)
     sessions = {**known.runtime_sessions, kind: entry}
     carried = known._replace(active_runtime=kind, runtime_sessions=sessions)
     with files.before_commit():
-        registry.save_logical_session(runtime.layout, carried)
+        registry.save_logical_session(home.layout, carried)
 
 
-def _end_earlier(runtime: Runtime, session: HostSession) -> None:
+def _end_earlier(home: Home, session: HostSession) -> None:
     """One process carries one session: the one before it is over, also if its end was not told."""
     assert session.process is not None
-    before_id = registry.session_of_process(runtime.layout, [session.process.pid])
-    before = registry.load_session(runtime.layout, before_id) if is_safe_id(before_id) else None
+    before_id = registry.session_of_process(home.layout, [session.process.pid])
+    before = registry.load_session(home.layout, before_id) if is_safe_id(before_id) else None
     if before is None or before.id == session.id or before.process != session.process:
         return
     if not (before.ended or before.replaced_by):
-        at = runtime.clock().at
-        registry.save_session(runtime.layout, before._replace(ended="resume", ended_at=at))
+        at = home.clock().at
+        registry.save_session(home.layout, before._replace(ended="resume", ended_at=at))
 
 
-def _is_registered(runtime: Runtime, worker: str, deadline: Deadline) -> bool:
-    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
-        return worker in registry.Registry(runtime.layout).workers
+def _is_registered(home: Home, worker: str, deadline: Deadline) -> bool:
+    with home.held((LockKind.REGISTRY, ""), deadline=deadline):
+        return worker in registry.Registry(home.layout).workers
 
 
 def _is_late(known: HostSession, call: HookCall) -> bool:
@@ -101,7 +111,7 @@ def _is_late(known: HostSession, call: HookCall) -> bool:
 
     A start or a prompt proves that it runs again; a tool's event may be a background subagent's.
     """
-    opens = call.event in (Event.SESSION_START, Event.PROMPT, Event.CALL)
+    opens = call.event in (HostEvent.SESSION_START, HostEvent.PROMPT, HostEvent.CALL)
     return bool(known.ended or known.replaced_by) and not opens
 
 
@@ -110,11 +120,11 @@ def _unchanged(known: HostSession, call: HookCall) -> bool:
     same = call.process is None or known.process == call.process or call.process in known.others
     if call.process in known.others and processes.is_present(known.process) is False:
         return False  # the owner is gone: the other one is the session now
-    moved = call.event is Event.SESSION_START and call.attended != known.attended
+    moved = call.event is HostEvent.SESSION_START and call.attended != known.attended
     return same and not over and not moved
 
 
-def _resume(runtime: Runtime, known: HostSession, call: HookCall) -> HostSession:
+def _resume(home: Home, known: HostSession, call: HookCall) -> HostSession:
     """The session is on record: opened again, in this process or in another one."""
     owner = known.process
     another = call.process is not None and owner is not None and call.process != owner
@@ -137,11 +147,11 @@ def _resume(runtime: Runtime, known: HostSession, call: HookCall) -> HostSession
     )
 
 
-def _take_over(runtime: Runtime, call: HookCall) -> HostSession | None:
+def _take_over(home: Home, call: HookCall) -> HostSession | None:
     """`/clear`: the same process goes on under a new id, so worker and mail go on too."""
     if call.process is None or call.source not in ("clear", ""):
         return None
-    layout = runtime.layout
+    layout = home.layout
     before_id = registry.session_of_process(layout, [call.process.pid])
     if not is_safe_id(before_id):
         return None
@@ -151,46 +161,46 @@ def _take_over(runtime: Runtime, call: HookCall) -> HostSession | None:
     if call.source != "clear" and before.ended != "clear":
         return None
     registry.save_session(layout, before._replace(replaced_by=call.session))
-    return _session(call, before.worker, before.name, before.logical_session, runtime)._replace(
+    return _session(call, before.worker, before.name, before.logical_session, home)._replace(
         trace=before.trace,
         parent_span=before.parent_span,
         generation_at=before.generation_at,
     )
 
 
-def _adopt(runtime: Runtime, call: HookCall) -> HostSession | None:
+def _adopt(home: Home, call: HookCall) -> HostSession | None:
     """A session that was started for a worker which has none yet."""
     if not is_safe_id(call.worker):
         return None
-    workers = registry.Registry(runtime.layout)
+    workers = registry.Registry(home.layout)
     worker = workers.workers.get(call.worker)
     if worker is None or worker.status is not WorkerStatus.PENDING or worker.session_id:
         return None
-    now = runtime.clock().at
+    now = home.clock().at
     workers.put(
         worker._replace(session_id=call.session, status=WorkerStatus.RUNNING, last_used_at=now)
     )
     workers.save()
-    session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
+    session = _session(call, worker.id, worker.name, worker.logical_session_id, home)
     return session._replace(trace=worker.trace_id, parent_span=worker.span_id)
 
 
 def _create(
-    runtime: Runtime,
+    home: Home,
     workers: registry.Registry,
     call: HookCall,
     worker_type: str,
     name: str = "",
 ) -> HostSession:
     """A new worker with its own logical session. The caller commits: it saves the registry."""
-    layout, clock = runtime.layout, runtime.clock()
+    layout, clock = home.layout, home.clock()
     taken = [worker.name for worker in workers.listing()]
     name = name or unique_name(readable_name(*folder_and_branch(call.cwd)), taken)
     worker = Worker(
-        _fresh(workers, runtime),
+        _fresh(workers, home),
         name,
         worker_type,
-        logical_session_id(runtime.entropy(6)),
+        logical_session_id(home.entropy(6)),
         status=WorkerStatus.IDLE,
         session_id=call.session,
         cwd=call.cwd,
@@ -199,15 +209,17 @@ def _create(
     )
     runtime_kind = RUNTIME_KINDS.get(worker_type, worker_type)
     owned = LogicalSession(
-        worker.logical_session_id,
-        name,
-        worker.id,
-        clock.at,
-        (worker.id,),
-        runtime_kind,
-        {runtime_kind: {"runtime_session_id": call.session, "worker_id": worker.id}},
+        id=worker.logical_session_id,
+        display_name=name,
+        worker=worker.id,
+        created_at=clock.at,
+        participating_agents=(worker.id,),
+        active_runtime=runtime_kind,
+        runtime_sessions={
+            runtime_kind: {"runtime_session_id": call.session, "worker_id": worker.id}
+        },
     )
-    session = _session(call, worker.id, name, worker.logical_session_id, runtime)
+    session = _session(call, worker.id, name, worker.logical_session_id, home)
     with files.before_commit():
         registry.save_logical_session(layout, owned)
         registry.save_session(layout, session)
@@ -215,67 +227,67 @@ def _create(
     return session
 
 
-def _session(call: HookCall, worker: str, name: str, logical: str, runtime: Runtime) -> HostSession:
+def _session(call: HookCall, worker: str, name: str, logical: str, home: Home) -> HostSession:
     return HostSession(
-        call.session,
-        call.host,
-        worker,
-        name,
-        logical,
+        id=call.session,
+        host=call.host,
+        worker=worker,
+        name=name,
+        logical_session=logical,
         process=call.process,
         cwd=call.cwd,
         transcript=call.transcript,
         config_dir=call.config_dir,
         attended=call.attended,
-        started_at=runtime.clock().at,
+        started_at=home.clock().at,
         source=call.source,
         terminal=call.terminal,
     )
 
 
-def _fresh(workers: registry.Registry, runtime: Runtime) -> str:
-    while (candidate := worker_id(runtime.entropy(6))) in workers.workers:
+def _fresh(workers: registry.Registry, home: Home) -> str:
+    while (candidate := worker_id(home.entropy(6))) in workers.workers:
         pass
     return candidate
 
 
-def _publish(runtime: Runtime, session: HostSession, call: HookCall, deadline: Deadline) -> None:
+def _publish(home: Home, session: HostSession, call: HookCall, deadline: Deadline) -> None:
     """Make it the worker's present session, under the inbox lock and before any fold."""
     if session.process is not None and call.process is not None and session.process != call.process:
         return  # a second process on one session gets no mail
-    with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
-        before = registry.read_current(runtime.layout, session.worker)
-        if before != session.id and _may_replace(runtime, before, call):
-            registry.write_current(runtime.layout, session.worker, session.id)
+    with home.held((LockKind.INBOX, session.worker), deadline=deadline):
+        before = registry.read_current(home.layout, session.worker)
+        if before != session.id and _may_replace(home, before, call):
+            registry.write_current(home.layout, session.worker, session.id)
             if before and is_safe_id(before):
-                markers.forget(runtime.layout, before)
+                markers.forget(home.layout, before)
 
 
-def _may_replace(runtime: Runtime, before: str, call: HookCall) -> bool:
+def _may_replace(home: Home, before: str, call: HookCall) -> bool:
     """A start takes the worker over; any other call only from a session that is over."""
-    if call.event in (Event.SESSION_START, Event.CALL) or not is_safe_id(before):
+    if call.event in (HostEvent.SESSION_START, HostEvent.CALL) or not is_safe_id(before):
         return True
-    other = registry.load_session(runtime.layout, before)
+    other = registry.load_session(home.layout, before)
     return other is None or bool(other.replaced_by) or registry.has_ended(other)
 
 
-def end_session(runtime: Runtime, session: HostSession, reason: str, deadline: Deadline) -> None:
+def end_session(home: Home, session: HostSession, reason: str, deadline: Deadline) -> None:
     """SessionEnd: the session is over; its worker and its mail stay."""
-    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
-        known = registry.load_session(runtime.layout, session.id) or session
+    with home.held((LockKind.REGISTRY, ""), deadline=deadline):
+        known = registry.load_session(home.layout, session.id) or session
         if known.process != session.process:
             return  # a resume has taken it over by now
         registry.save_session(
-            runtime.layout, known._replace(ended=reason or "other", ended_at=runtime.clock().at)
+            home.layout, known._replace(ended=reason or "other", ended_at=home.clock().at)
         )
         if reason == "clear" and session.process is not None:
-            registry.write_process(runtime.layout, session.process.pid, session.id)
-    with runtime.held((Kind.INBOX, session.worker), deadline=deadline):
-        markers.forget(runtime.layout, session.id)
+            registry.write_process(home.layout, session.process.pid, session.id)
+    with home.held((LockKind.INBOX, session.worker), deadline=deadline):
+        markers.forget(home.layout, session.id)
 
 
 def register_worker(
-    runtime: Runtime, name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
+    home: Home, name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
 ) -> Worker:
     """A worker of a host without hooks, by name.
 
@@ -289,41 +301,41 @@ def register_worker(
     process = processes.identify(pid) if pid else None
     if pid and process is None:
         raise NotFoundError("process", str(pid))
-    session = session_id or "g-" + runtime.entropy(8).hex()
+    session = session_id or "g-" + home.entropy(8).hex()
     if not is_safe_id(session):
         raise InvalidInputError("session-id", session, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
-    call = HookCall("generic", Event.CALL, "register", session, cwd=cwd, process=process)
-    deadline = runtime.deadline()
-    layout = runtime.layout
-    with runtime.held((Kind.REGISTRY, ""), deadline=deadline):
+    call = HookCall("generic", HostEvent.CALL, "register", session, cwd=cwd, process=process)
+    deadline = home.deadline()
+    layout = home.layout
+    with home.held((LockKind.REGISTRY, ""), deadline=deadline):
         workers = registry.Registry(layout)
         if registry.load_session(layout, session) is not None:
             raise ConflictError(f"session {session} is registered already")
         same = [w for w in workers.listing() if w.name.casefold() == name.casefold()]
         if same:
-            host_session = _next_generation(runtime, workers, same[-1], call)
+            host_session = _next_generation(home, workers, same[-1], call)
         else:
-            host_session = _create(runtime, workers, call, worker_type, name)
-        _carry(runtime, host_session, worker_type)
+            host_session = _create(home, workers, call, worker_type, name)
+        _carry(home, host_session, worker_type)
         with files.before_commit():
             registry.save_session(layout, host_session)
             if process is not None:
                 registry.write_process(layout, process.pid, session)
-            _publish(runtime, host_session, call, deadline)
+            _publish(home, host_session, call, deadline)
         workers.save()
     return workers.workers[host_session.worker]
 
 
 def _next_generation(
-    runtime: Runtime, workers: registry.Registry, worker: Worker, call: HookCall
+    home: Home, workers: registry.Registry, worker: Worker, call: HookCall
 ) -> HostSession:
-    before = registry.current_session(runtime.layout, worker.id)
+    before = registry.current_session(home.layout, worker.id)
     if not registry.has_ended(before) and not worker.final:
         raise ConflictError(
             f"{worker.name} is a live worker ({worker.id})",
             hint=f"choose another name, such as {unique_name(worker.name, [worker.name])}",
         )
-    now = runtime.clock().at
+    now = home.clock().at
     workers.put(
         worker._replace(
             generation=worker.generation + 1,
@@ -338,7 +350,7 @@ def _next_generation(
             failure_reason=None,
         )
     )
-    session = _session(call, worker.id, worker.name, worker.logical_session_id, runtime)
+    session = _session(call, worker.id, worker.name, worker.logical_session_id, home)
     return session._replace(generation_at=now)
 
 
@@ -360,3 +372,34 @@ def folder_and_branch(cwd: str) -> tuple[str, str]:
 def _branch(git_dir: str) -> str:
     head = files.read_text(os.path.join(git_dir, "HEAD"))
     return head.rpartition("refs/heads/")[2] if "refs/heads/" in head else ""
+
+
+def rename_worker(home: Home, who: str, name: str) -> Worker:
+    """Give a worker another name. Mail goes by id, so none of it is affected.
+
+    An agent names itself and its children: by another's name mail would go to somebody else.
+    """
+    check_name(name)
+    speaker = whoami(home)
+    layout = home.layout
+    with home.held((LockKind.REGISTRY, "")):
+        workers = registry.Registry(layout)
+        worker = find_worker(who, workers.listing())
+        if speaker.id not in (worker.id, worker.parent_worker_id):
+            require_person(home, speaker, "rename a worker that is not its own")
+        taken = {w.name.casefold(): w for w in workers.listing() if w.id != worker.id}
+        if name.casefold() in taken:
+            other = taken[name.casefold()]
+            raise ConflictError(f"{name} is the name of {other.id}", hint="choose another name")
+        session = registry.current_session(layout, worker.id)
+        logical = worker.logical_session_id
+        conversation = registry.load_logical_session(layout, logical) if logical else None
+        with files.before_commit():
+            if session is not None:
+                registry.save_session(layout, session._replace(name=name))
+            if conversation is not None and conversation.worker == worker.id:
+                registry.save_logical_session(layout, conversation._replace(display_name=name))
+        renamed = worker._replace(name=name)
+        workers.put(renamed)
+        workers.save()
+    return renamed

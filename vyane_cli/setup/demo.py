@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vyane_cli.errors import VyaneError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.mail.lookup import find_message
-from vyane_cli.setup.simulation import Session, Stage
+from vyane_cli.setup.simulation import DemoStage, Session
 
 
-class Line(NamedTuple):
+class SceneLine(NamedTuple):
     """One line of a scene: who, what it did, and the text that it wrote or saw."""
 
     who: str
@@ -44,7 +44,7 @@ class SceneReport:
 
     title: str
     ok: bool
-    lines: tuple[Line, ...]
+    lines: tuple[SceneLine, ...]
     checks: tuple[Expectation, ...]
 
 
@@ -63,7 +63,7 @@ class Scene:
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self.lines: list[Line] = []
+        self.lines: list[SceneLine] = []
         self.checks: list[Expectation] = []
 
     @property
@@ -73,7 +73,7 @@ class Scene:
 
     def say(self, who: str, what: str, text: str = "") -> None:
         """Something happened."""
-        self.lines.append(Line(who, what, text.strip()))
+        self.lines.append(SceneLine(who, what, text.strip()))
 
     def expect(self, held: bool, what: str) -> None:
         """Something had to be so."""
@@ -91,10 +91,10 @@ REMOVE_S = 5.0
 
 
 @contextmanager
-def stage_at(*, keep: bool) -> Iterator[Stage]:
+def stage_at(*, keep: bool) -> Iterator[DemoStage]:
     """A stage on a temporary home; gone afterwards, however we end, unless it is to be kept."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="vyane-demo-"))
-    stage = Stage(folder)
+    stage = DemoStage(folder)
     before = {one: signal.signal(one, _leave) for one in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield stage
@@ -120,7 +120,7 @@ def _leave(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def play(stage: Stage) -> Iterator[Scene]:
+def play(stage: DemoStage) -> Iterator[Scene]:
     """The scenes, as they happen. VyaneError when the stage itself does not stand."""
     yield _set_up(stage)
     alice, bob = stage.session("api"), stage.session("web")
@@ -135,7 +135,7 @@ def play(stage: Stage) -> Iterator[Scene]:
     yield _files(stage)
 
 
-def _set_up(stage: Stage) -> Scene:
+def _set_up(stage: DemoStage) -> Scene:
     scene = Scene("set up")
     for words in (("init",), ("hooks", "install", "--scope", "user")):
         ran = stage.vyane(*words)
@@ -219,7 +219,7 @@ def _lost_output(alice: Session, bob: Session) -> tuple[Scene, str]:
     return scene, sent
 
 
-def _why(stage: Stage, message: str) -> Scene:
+def _why(stage: DemoStage, message: str) -> Scene:
     scene = Scene("why: what became of that message")
     ran = stage.vyane("why", message)
     scene.say("you", f"$ vyane why {message}", ran.out or ran.err)
@@ -227,7 +227,7 @@ def _why(stage: Stage, message: str) -> Scene:
     return scene
 
 
-def _thread(stage: Stage, bob: Session) -> Scene:
+def _thread(stage: DemoStage, bob: Session) -> Scene:
     scene = Scene("a thread for each session: read it, and write to it, with any editor")
     folder = os.path.join(stage.folder, "threads")
     me = pwd.getpwuid(os.getuid()).pw_name
@@ -261,7 +261,7 @@ def _thread(stage: Stage, bob: Session) -> Scene:
     return scene
 
 
-def _files(stage: Stage) -> Scene:
+def _files(stage: DemoStage) -> Scene:
     scene = Scene("all state is plain files")
     root = stage.layout.root
     scene.say("you", f"$ ls {root}", listing(root))
@@ -282,7 +282,7 @@ def _send(scene: Scene, sender: Session, to: str, text: str) -> str:
 
 def _expect_status(scene: Scene, session: Session, message: str, status: str) -> None:
     stage = session.stage
-    found = find_message(Runtime(stage.layout.root, stage.environ), message).entry.status
+    found = find_message(Home(stage.layout.root, stage.environ), message).entry.status
     scene.expect(
         found == status, f"it is {status}" if found == status else f"{found}, not {status}"
     )

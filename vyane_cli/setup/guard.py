@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vyane_cli.errors import InvalidInputError, StorageError, VyaneError
-from vyane_cli.home import Runtime
-from vyane_cli.storage import files, templates
+from vyane_cli.home import Home
+from vyane_cli.storage import files, settings
 
 PROTOCOL = 1
 """The form of the call between guard and tick; status names a guard of another one."""
@@ -37,16 +37,16 @@ class GuardStatus:
     detail: str = ""
 
 
-def install_guard(runtime: Runtime, *, dry_run: bool = False) -> bool:
+def install_guard(home: Home, *, dry_run: bool = False) -> bool:
     """Write the guard, and the `vyane` that a plugin finds beside it; whether one changed.
 
     By rename, so that a running guard is never half of one. The interpreter is recorded as it was
     called, not resolved: the link in a virtual environment is what makes it that environment's.
     """
-    command(runtime)  # raises for a root that cannot be named in a settings file
+    command(home)  # raises for a root that cannot be named in a settings file
     changed = False
     for name in ("guard", "vyane"):
-        path, data = _beside_guard(runtime, name), rendered(runtime, name)
+        path, data = _beside_guard(home, name), rendered(home, name)
         if read(path) == data and os.stat(path).st_mode & 0o777 == 0o700:
             continue
         changed = True
@@ -55,36 +55,36 @@ def install_guard(runtime: Runtime, *, dry_run: bool = False) -> bool:
             files.replace(path, data, mode=0o700)
     if not dry_run:
         for folder in ("beat", "wake"):
-            files.make_directories(runtime.layout(folder))
+            files.make_directories(home.layout(folder))
     return changed
 
 
-def command(runtime: Runtime) -> str:
+def command(home: Home) -> str:
     """The guard's path as a settings file names it: absolute, with forward slashes."""
-    path = runtime.layout.guard
+    path = home.layout.guard
     try:
         path.encode()
     except UnicodeEncodeError:
         raise InvalidInputError(
             "state root",
-            os.fsencode(runtime.layout.root).decode("utf-8", "replace"),
+            os.fsencode(home.layout.root).decode("utf-8", "replace"),
             "UTF-8, so no settings file can name it",
             hint="set VYANE_HOME to another folder",
         ) from None
     return path.replace(os.sep, "/")
 
 
-def rendered(runtime: Runtime, name: str) -> bytes:
+def rendered(home: Home, name: str) -> bytes:
     """A script of `hooks/claude-code/`, its `@WORD@`s filled in, each inside single quotes."""
-    template = os.path.join(templates.data_folder("hooks"), "claude-code", name)
+    template = os.path.join(settings.data_folder("hooks"), "claude-code", name)
     if not os.path.isabs(sys.executable or ""):
         raise InvalidInputError("interpreter", sys.executable or "", "an absolute path")
-    root = runtime.layout.root
+    root = home.layout.root
     values = {
         "HOME": root,
         "HOMEJSON": json.dumps(root, ensure_ascii=False)[1:-1],
         "PYTHON": sys.executable,
-        "PACKAGE": os.path.dirname(templates.PACKAGE),
+        "PACKAGE": os.path.dirname(settings.PACKAGE),
         "PROTOCOL": str(PROTOCOL),
     }
     text = os.fsdecode(read(template) or b"")
@@ -94,16 +94,16 @@ def rendered(runtime: Runtime, name: str) -> bytes:
     return os.fsencode(filled)
 
 
-def _beside_guard(runtime: Runtime, name: str) -> str:
-    return os.path.join(os.path.dirname(runtime.layout.guard), name)
+def _beside_guard(home: Home, name: str) -> str:
+    return os.path.join(os.path.dirname(home.layout.guard), name)
 
 
-def guard_status(runtime: Runtime) -> GuardStatus:
+def guard_status(home: Home) -> GuardStatus:
     """Run the guard once as no host does, with nothing to read, and see what answers."""
-    path = runtime.layout.guard
+    path = home.layout.guard
     try:
         data = read(path)
-        current = data is not None and data == rendered(runtime, "guard")
+        current = data is not None and data == rendered(home, "guard")
     except VyaneError as error:
         return GuardStatus(path, present=True, detail=error.message)
     if data is None:
@@ -111,9 +111,17 @@ def guard_status(runtime: Runtime) -> GuardStatus:
     executable = os.access(path, os.X_OK)
     protocol, works, detail = None, False, "it is not executable"
     if executable:
-        protocol, detail = _check(path, runtime.environ)
+        protocol, detail = _check(path, home.environ)
         works = protocol == PROTOCOL
-    return GuardStatus(path, True, executable, current, protocol, works, detail)
+    return GuardStatus(
+        path=path,
+        present=True,
+        executable=executable,
+        current=current,
+        protocol=protocol,
+        works=works,
+        detail=detail,
+    )
 
 
 def _check(guard: str, environ: Mapping[str, str]) -> tuple[int | None, str]:

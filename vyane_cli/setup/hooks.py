@@ -16,11 +16,11 @@ from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 from vyane_cli.errors import ConflictError, CorruptStateError, InvalidInputError, VyaneError
-from vyane_cli.home import Runtime
+from vyane_cli.home import Home
 from vyane_cli.setup import guard as guards
 from vyane_cli.setup.guard import GuardStatus, guard_status, install_guard
 from vyane_cli.storage import document, files
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 
 Stood: TypeAlias = Mapping[str, str | None]
 """What stood in a settings file where containers were made or filled, as the host names them."""
@@ -89,7 +89,7 @@ class Scope(Enum):
     LOCAL = "local"
 
 
-class State(Enum):
+class HooksState(Enum):
     """What a settings file has of vyane."""
 
     INSTALLED = "installed"
@@ -100,7 +100,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HooksChange:
     """What an install or uninstall did to a settings file, or would do in a dry run."""
 
     path: str
@@ -122,7 +122,7 @@ class ScopeStatus:
 
     scope: Scope
     path: str
-    state: State
+    state: HooksState
     missing: tuple[str, ...] = ()  # events without their entries
     foreign: tuple[str, ...] = ()  # guards of other state roots
     plugins: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class ScopeStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class HooksStatus:
     """All that `hooks status` looks at."""
 
     guard: GuardStatus
@@ -140,7 +140,7 @@ class Status:
     live: bool = field(init=False)  # by a file or a plugin, hooks run in some session
 
     def __post_init__(self) -> None:
-        on = [one for one in self.scopes if one.state is State.INSTALLED or one.plugins]
+        on = [one for one in self.scopes if one.state is HooksState.INSTALLED or one.plugins]
         off = any(one.off for one in self.scopes)
         object.__setattr__(self, "live", bool(on) and self.guard.works and not off)
 
@@ -162,60 +162,60 @@ def settings_path(scope: Scope, environ: Mapping[str, str], folder: str) -> str:
 
 
 def install(
-    runtime: Runtime,
+    home: Home,
     host: HostSettings,
     path: str,
     *,
     allow: bool = False,
     dry_run: bool = False,
-) -> Change:
+) -> HooksChange:
     """Write the guard, then the record, then the entries into the settings file. All durable.
 
     A second call changes nothing. A crash leaves a guard that nobody calls, perhaps with a record
     of what was not changed, or all of it. Raises InvalidInputError for a settings file that cannot
     be edited safely, before anything is written.
     """
-    guard = guards.command(runtime)
+    guard = guards.command(home)
     wanted = host.entries(guard)
 
     def change(text: str) -> str:
-        text = host.add(text, wanted, path, _known(runtime, path))
+        text = host.add(text, wanted, path, _known(home, path))
         return host.allow(text, path) if allow else text
 
     def record(before: str, after: str) -> None:
-        known = _known(runtime, path)
+        known = _known(home, path)
         if known is None:
             known = _unrecorded(host, guard, before, path)
-        _save_known(runtime, path, {**known, **host.stood(before, after, known, path)})
+        _save_known(home, path, {**known, **host.stood(before, after, known, path)})
 
     before, after = _rewrite(path, change, dry_run=True)  # raises for a file that we cannot edit
     with files.before_commit():
-        guard_changed = install_guard(runtime, dry_run=dry_run)
+        guard_changed = install_guard(home, dry_run=dry_run)
     if not dry_run and before != after:
-        with runtime.held((Kind.CONFIG, "")):
+        with home.held((LockKind.CONFIG, "")):
             before, after = _rewrite(path, change, record, dry_run=False)
     return _report(host, guard, path, before, after, guard_changed=guard_changed, dry_run=dry_run)
 
 
 def uninstall(
-    runtime: Runtime,
+    home: Home,
     host: HostSettings,
     path: str,
     *,
     disallow: bool = False,
     dry_run: bool = False,
-) -> Change:
+) -> HooksChange:
     """Take this state root's entries out of the settings file; durable on return.
 
     The guard stays. The permission rule stays, unless `disallow`: it may be the user's own. A
     record that cannot be read is passed over: what it says is about white space, and no reason to
     keep the entries.
     """
-    guard = guards.command(runtime)
+    guard = guards.command(home)
 
     def known() -> Stood | None:
         try:
-            return _known(runtime, path)
+            return _known(home, path)
         except VyaneError:
             return None
 
@@ -225,19 +225,19 @@ def uninstall(
 
     before, after = _rewrite(path, change, dry_run=True)
     if not dry_run and before != after:
-        with runtime.held((Kind.CONFIG, "")):
+        with home.held((LockKind.CONFIG, "")):
             before, after = _rewrite(path, change, dry_run=False)
             if (had := known()) is not None:
-                _save_known(runtime, path, host.stood(before, after, had, path) or None)
+                _save_known(home, path, host.stood(before, after, had, path) or None)
     return _report(host, guard, path, before, after, guard_changed=False, dry_run=dry_run)
 
 
 # --- the record ---------------------------------------------------------------------------------
 
 
-def _known(runtime: Runtime, path: str) -> Stood | None:
+def _known(home: Home, path: str) -> Stood | None:
     """Return what is recorded of a settings file; None when nothing is."""
-    installed = runtime.layout.installed
+    installed = home.layout.installed
     files_known = (document.load(installed) or {}).get("settings", {})
     found = files_known.get(os.path.realpath(path)) if isinstance(files_known, dict) else ""
     if found is None:
@@ -251,9 +251,9 @@ def _is_space(held: object) -> bool:
     return held is None or (isinstance(held, str) and not held.strip(" \t\r\n"))
 
 
-def _save_known(runtime: Runtime, path: str, stood: Stood | None) -> None:
+def _save_known(home: Home, path: str, stood: Stood | None) -> None:
     """Record what stood in a settings file, or with None forget it. Durable on return."""
-    installed = runtime.layout.installed
+    installed = home.layout.installed
     value = document.load(installed) or {}
     known = dict(value.get("settings", {}))
     known.pop(os.path.realpath(path), None)
@@ -262,7 +262,7 @@ def _save_known(runtime: Runtime, path: str, stood: Stood | None) -> None:
     changed = {**value, "settings": known}
     if changed != value:
         with files.before_commit():
-            document.save(installed, changed, runtime.layout.root)
+            document.save(installed, changed, home.layout.root)
 
 
 def _unrecorded(host: HostSettings, guard: str, text: str, path: str) -> Stood:
@@ -281,13 +281,13 @@ def _report(
     *,
     guard_changed: bool,
     dry_run: bool,
-) -> Change:
+) -> HooksChange:
     found = host.find(after, path)
     commands = [str(one.handler["command"]) for one in found]
     diff = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), path, path
     )
-    return Change(
+    return HooksChange(
         path=path,
         guard=guard,
         dry_run=dry_run,
@@ -345,16 +345,16 @@ def _decoded(data: bytes, path: str) -> str:
 # --- status -------------------------------------------------------------------------------------
 
 
-def status(runtime: Runtime, host: HostSettings, folder: str) -> Status:
+def status(home: Home, host: HostSettings, folder: str) -> HooksStatus:
     """Look at the guard and at the settings file of each scope. Writes nothing."""
-    scopes = tuple(scope_status(runtime, host, scope, folder) for scope in Scope)
-    return Status(guard_status(runtime), scopes)
+    scopes = tuple(scope_status(home, host, scope, folder) for scope in Scope)
+    return HooksStatus(guard_status(home), scopes)
 
 
-def scope_status(runtime: Runtime, host: HostSettings, scope: Scope, folder: str) -> ScopeStatus:
+def scope_status(home: Home, host: HostSettings, scope: Scope, folder: str) -> ScopeStatus:
     """What one settings file has of vyane; never raises for a file that is unreadable."""
-    path = settings_path(scope, runtime.environ, folder)
-    guard = runtime.layout.guard.replace(os.sep, "/")
+    path = settings_path(scope, home.environ, folder)
+    guard = home.layout.guard.replace(os.sep, "/")
     try:
         text = _decoded(guards.read(path) or b"", path)
         found = host.find(text, path)
@@ -364,19 +364,19 @@ def scope_status(runtime: Runtime, host: HostSettings, scope: Scope, folder: str
         own = [one for one in found if one.handler["command"] == guard]
         if own:
             settled = host.add(text, wanted, path) == text
-            state = State.INSTALLED if settled else State.PARTLY
+            state = HooksState.INSTALLED if settled else HooksState.PARTLY
         else:
-            state = State.FOREIGN if found else State.ABSENT
+            state = HooksState.FOREIGN if found else HooksState.ABSENT
         foreign = dict.fromkeys(str(one.handler["command"]) for one in found if one not in own)
         return ScopeStatus(
-            scope,
-            path,
-            state,
-            tuple(dict.fromkeys(missing)) if own else (),
-            tuple(foreign),
-            tuple(host.plugins(text, path)),
-            host.allows(text, path),
-            host.hooks_are_off(text, path),
+            scope=scope,
+            path=path,
+            state=state,
+            missing=tuple(dict.fromkeys(missing)) if own else (),
+            foreign=tuple(foreign),
+            plugins=tuple(host.plugins(text, path)),
+            allowed=host.allows(text, path),
+            off=host.hooks_are_off(text, path),
         )
     except VyaneError as error:
-        return ScopeStatus(scope, path, State.UNREADABLE, detail=error.message)
+        return ScopeStatus(scope, path, HooksState.UNREADABLE, detail=error.message)

@@ -10,13 +10,14 @@ from tomlkit.exceptions import TOMLKitError
 
 from vyane_cli.errors import CorruptStateError
 from vyane_cli.kernel.config import check_key, every_key, parse_value
-from vyane_cli.sessions.identity import require_person, whoami
+from vyane_cli.sessions.authority import require_person
+from vyane_cli.sessions.identity import whoami
 from vyane_cli.storage import settings
-from vyane_cli.storage.locks import Deadline, Kind, held
+from vyane_cli.storage.locks import Deadline, LockKind, held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,26 +30,26 @@ class SettingReport:
     doc: str
 
 
-def list_settings(runtime: Runtime) -> list[SettingReport]:
+def list_settings(home: Home) -> list[SettingReport]:
     """Return every key."""
     return [
         SettingReport(
             key=key,
-            value=masked(_value(runtime, key)) if known.secret else _value(runtime, key),
+            value=masked(_value(home, key)) if known.secret else _value(home, key),
             default=known.default,
             doc=known.doc,
         )
-        for key, known in every_key(runtime.channel_keys).items()
+        for key, known in every_key(home.channel_keys).items()
     ]
 
 
-def _value(runtime: Runtime, key: str) -> Any:
+def _value(home: Home, key: str) -> Any:
     """The value in force, of a channel's key too."""
     if not key.startswith("channels."):
-        return runtime.config[key]
+        return home.config[key]
     _, name, own = key.split(".", 2)
-    default = every_key(runtime.channel_keys)[key].default
-    return runtime.config.channels.get(name, {}).get(own, default)
+    default = every_key(home.channel_keys)[key].default
+    return home.config.channels.get(name, {}).get(own, default)
 
 
 def masked(addresses: list[str]) -> list[str]:
@@ -56,18 +57,18 @@ def masked(addresses: list[str]) -> list[str]:
     return [address.partition(":")[0] + "://…" for address in addresses]
 
 
-def get_setting(runtime: Runtime, key: str) -> Any:
+def get_setting(home: Home, key: str) -> Any:
     """The value in force."""
-    return _value(runtime, check_key(key, runtime.channel_keys))
+    return _value(home, check_key(key, home.channel_keys))
 
 
-def set_setting(runtime: Runtime, key: str, text: str) -> Any:
+def set_setting(home: Home, key: str, text: str) -> Any:
     """Set one key, durably. An agent may not: exit 5."""
-    value = parse_value(key, text, runtime.channel_keys)
-    require_person(runtime, whoami(runtime), "change settings")
-    layout = runtime.layout
+    value = parse_value(key, text, home.channel_keys)
+    require_person(home, whoami(home), "change settings")
+    layout = home.layout
     # the lock's own wait is a setting: a file that cannot be read must still be mendable
-    with held(layout.root, [(Kind.CONFIG, "")], Deadline(5)):
+    with held(layout.root, [(LockKind.CONFIG, "")], Deadline(5)):
         text = settings.read_text(layout)
         plain = text.removeprefix(settings.MARK)
         try:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vyane_cli.errors import VyaneError
-from vyane_cli.storage import files, templates
+from vyane_cli.storage import files, settings
 from vyane_cli.storage.layout import Layout
 
 PROGRAM = (
@@ -97,7 +97,7 @@ def wake_prompt(text: str) -> str:
 # --- a home and its sessions ---
 
 
-class Stage:
+class DemoStage:
     """A temporary home with its state root, and the processes of the sessions on it."""
 
     def __init__(self, folder: str) -> None:
@@ -114,7 +114,7 @@ class Stage:
 
     def vyane(self, *words: str, environ: Mapping[str, str] | None = None) -> Ran:
         """Run `vyane` as a shell does, outside of a terminal."""
-        package = os.path.dirname(templates.PACKAGE)
+        package = os.path.dirname(settings.PACKAGE)
         command = [sys.executable, "-P", "-c", PROGRAM, package, *words]
         return self.run(command, environ or self.environ, self.folder)
 
@@ -174,7 +174,7 @@ class Stage:
 class Session:
     """One session of Claude Code, as its hooks see it."""
 
-    def __init__(self, stage: Stage, folder: str) -> None:
+    def __init__(self, stage: DemoStage, folder: str) -> None:
         self.stage, self.folder = stage, folder
         self.id = str(uuid.uuid4())
         self.turn = ""

@@ -10,19 +10,21 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from zlib import crc32
 
 from vyane_cli.errors import CorruptStateError, DurabilityUnknownError, StorageError, TooNewError
 from vyane_cli.kernel.values import NamedTuple
-from vyane_cli.storage import codec, files, quarantine
+from vyane_cli.storage import document, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 CHUNK = 64 * 1024
 
 
-class Damage(NamedTuple):
+class DamagedLine(NamedTuple):
     """A line that is no record."""
 
     offset: int
@@ -32,12 +34,12 @@ class Damage(NamedTuple):
     """A record of a later version: nothing is wrong with it."""
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """One whole line: where it begins, and its record or what is wrong with it."""
 
     offset: int
     record: Mapping[str, Any] | None
-    damage: Damage | None = None
+    damage: DamagedLine | None = None
 
 
 def open_reader(path: str) -> int:
@@ -54,7 +56,7 @@ def open_reader(path: str) -> int:
     return fd
 
 
-def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[Line]:
+def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[JournalLine]:
     """Whole lines from a byte offset at which a line begins, in order. A missing file is empty."""
     try:
         fd = open_reader(path)
@@ -66,7 +68,7 @@ def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[Line]
         os.close(fd)
 
 
-def _read_fd(fd: int, path: str, start: int, end: int | None) -> Iterator[Line]:
+def _read_fd(fd: int, path: str, start: int, end: int | None) -> Iterator[JournalLine]:
     offset, rest = start, b""
     position = start
     while end is None or position < end:
@@ -84,16 +86,16 @@ def _read_fd(fd: int, path: str, start: int, end: int | None) -> Iterator[Line]:
             offset += len(line) + 1
 
 
-def parse_line(offset: int, line: bytes) -> Line:
+def parse_line(offset: int, line: bytes) -> JournalLine:
     """The line that begins at `offset`, without its newline."""
     try:
-        return Line(offset, codec.decode_line(line))
-    except codec.LineError as error:
-        newer = isinstance(error, codec.NewerError)
-        return Line(offset, None, Damage(offset, len(line) + 1, str(error), newer))
+        return JournalLine(offset, document.decode_line(line))
+    except document.LineError as error:
+        newer = isinstance(error, document.NewerError)
+        return JournalLine(offset, None, DamagedLine(offset, len(line) + 1, str(error), newer))
 
 
-def read_last(path: str) -> Line | None:
+def read_last(path: str) -> JournalLine | None:
     """The last whole line that is a record, read from the file's end; None when there is none."""
     try:
         fd = open_reader(path)
@@ -105,7 +107,7 @@ def read_last(path: str) -> Line | None:
         os.close(fd)
 
 
-def last_line(fd: int, size: int) -> tuple[Line | None, int]:
+def last_line(fd: int, size: int) -> tuple[JournalLine | None, int]:
     """The last good line below `size`, and the end of the last whole line, good or not.
 
     Reads backwards, each byte once, however much of the end is damaged.
@@ -148,11 +150,11 @@ class Writer:
         """
         if self.torn:
             # half a line is a crash in the middle of an append: nobody was told that it was kept
-            quarantine.set_aside(self.root, self.path, self.fd, self.end, self.torn, "torn tail")
+            set_aside(self.root, self.path, self.fd, self.end, self.torn, "torn tail")
             files.truncate(self.fd, self.end, self.path)
             self.torn = 0
         start = self.end
-        data = b"".join(codec.encode_line(record) for record in records)
+        data = b"".join(document.encode_line(record) for record in records)
         if start == 0:
             # before the first byte: so that a file with bytes has a durable name on every level
             try:
@@ -195,11 +197,9 @@ def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
         if one.newer:
             raise error_of(writer.path, one)
     if writer.torn:
-        damage.append(Damage(writer.end, writer.torn, "torn tail"))
+        damage.append(DamagedLine(writer.end, writer.torn, "torn tail"))
     for one in damage:
-        quarantine.set_aside(
-            writer.root, writer.path, writer.fd, one.offset, one.length, one.reason
-        )
+        set_aside(writer.root, writer.path, writer.fd, one.offset, one.length, one.reason)
     return [line.record for line in lines if line.record is not None]
 
 
@@ -238,7 +238,7 @@ def has_record(path: str, needle: bytes) -> bool:
         raise StorageError(path, error) from error
 
 
-def error_of(path: str, damage: Damage) -> CorruptStateError:
+def error_of(path: str, damage: DamagedLine) -> CorruptStateError:
     """The damage as an error."""
     kind = TooNewError if damage.newer else CorruptStateError
     return kind(path, damage.reason, line=line_number(path, damage.offset))
@@ -252,3 +252,54 @@ def line_number(path: str, offset: int) -> int:
             count += chunk.count(b"\n")
             left -= len(chunk)
     return count
+
+
+LIMIT_BYTES = 64 * 1024 * 1024
+"""Above this `doctor` asks a person to look through the folder. Nothing is removed by itself."""
+
+
+def set_aside(root: str, path: str, fd: int, offset: int, length: int, reason: str) -> str:
+    """Copy these bytes of an open file to the quarantine, durably; return the copy's path."""
+    return keep(root, path, os.pread(fd, length, offset), offset, reason)
+
+
+def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
+    """Keep bytes that came from `path`; the same bytes of the same place are kept once."""
+    folder = os.path.join(root, "quarantine")
+    name = os.path.relpath(path, root).replace(os.sep, "--")[-150:]
+    target = os.path.join(folder, f"{name}.{offset}.{crc32(data):08x}.bad")
+    there = os.path.exists(target)
+    try:
+        with files.before_commit():  # not sure of the copy: leave the original alone
+            if not there:
+                files.make_directories(folder)
+                files.replace(target, data)
+        files.sync_directories(target, root)  # whoever made it or its folder may have died before
+    except OSError as error:
+        raise StorageError(target, error) from error
+    if not there:
+        index = os.path.join(folder, "index.jsonl")
+        record = {"file": os.path.relpath(path, root), "offset": offset, "bytes": len(data)}
+        _note(index, {**record, "reason": reason, "kept": target})
+    return target
+
+
+def _note(index: str, record: dict[str, Any]) -> None:
+    """The bytes are kept by now: a note about them is not worth an error."""
+    try:
+        files.add_note(index, document.encode_line(record))
+    except StorageError:
+        return
+
+
+def listing(root: str) -> list[dict[str, Any]]:
+    """What is kept: name and size of each file, in name order."""
+    folder = os.path.join(root, "quarantine")
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".bad"))
+    except FileNotFoundError:
+        return []
+    return [
+        {"file": os.path.join(folder, name), "bytes": os.path.getsize(os.path.join(folder, name))}
+        for name in names
+    ]

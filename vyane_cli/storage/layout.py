@@ -6,6 +6,7 @@ import os
 
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.kernel.ids import is_safe_id
+from vyane_cli.storage import files
 
 
 def find_root(environ: os._Environ[str] | dict[str, str]) -> str:
@@ -347,3 +348,22 @@ class Layout:
     def installed(self) -> str:
         """`hooks/claude-code/installed.json`: what stood in settings files where entries are."""
         return self("hooks", "claude-code", "installed.json")
+
+
+SIGNS = frozenset({"worker-registry.json", "timelines", "wake", "beat"})
+"""What tells a state folder from any other folder: each has one of them from its first day."""
+
+OURS = SIGNS | {
+    "bindings.json", "config.toml", "current", "due", "hooks", "launches", "locks", "log",
+    "logical-sessions", "logs", "messages", "mirror", "processes", "projects", "quarantine",
+    "queue", "sessions", "threads", "worker-names",
+}  # fmt: skip
+"""All that vyane makes directly in it."""
+
+
+def strangers(root: str) -> list[str]:
+    """Names of what vyane did not make directly in the folder.
+
+    Beside them nothing is ours for its name alone: a repository has `hooks` and `projects` too.
+    """
+    return sorted(name for name in set(os.listdir(root)) - OURS if not files.is_temporary(name))

@@ -23,7 +23,7 @@ TICK_S = 0.02
 """How often the timer fires again after the deadline, in case it fired between two calls."""
 
 
-class Kind(IntEnum):
+class LockKind(IntEnum):
     """What a lock guards; the order in which locks are taken."""
 
     MIRROR = 0
@@ -43,9 +43,14 @@ class Kind(IntEnum):
 
 
 STRIPES = {
-    Kind.MIRROR: 4, Kind.INBOX: 32, Kind.TIMELINE: 32, Kind.KEY: 8, Kind.OUTBOX: 8, Kind.LEDGER: 8,
-    Kind.NOTICES: 8,
-}  # fmt: skip
+    LockKind.MIRROR: 4,
+    LockKind.INBOX: 32,
+    LockKind.TIMELINE: 32,
+    LockKind.KEY: 8,
+    LockKind.OUTBOX: 8,
+    LockKind.LEDGER: 8,
+    LockKind.NOTICES: 8,
+}
 
 
 class Deadline:
@@ -63,7 +68,7 @@ class Deadline:
         return max(self.end - time.monotonic(), 0.0)
 
 
-def lock_path(root: str, kind: Kind, key: str = "") -> str:
+def lock_path(root: str, kind: LockKind, key: str = "") -> str:
     """The lock file for a key: `locks/{order}-{kind}-{stripe}.lock`."""
     stripe = zlib.crc32(key.encode("utf-8", "replace")) % STRIPES.get(kind, 1)
     return os.path.join(root, "locks", f"{int(kind)}-{kind.name.lower()}-{stripe:02}.lock")
@@ -77,7 +82,7 @@ class held:  # noqa: N801  reads as what a `with` says
 
     __slots__ = ("deadline", "paths", "taken")
 
-    def __init__(self, root: str, wanted: list[tuple[Kind, str]], deadline: Deadline) -> None:
+    def __init__(self, root: str, wanted: list[tuple[LockKind, str]], deadline: Deadline) -> None:
         ordered = sorted({(kind, lock_path(root, kind, key)) for kind, key in wanted})
         self.paths = [path for _, path in ordered]
         self.deadline = deadline

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from vyane_cli.errors import CorruptStateError, InvalidInputError, StorageError
 from vyane_cli.kernel.config import DEFAULTS, ChannelKeys, Config, parse_config
+from vyane_cli.kernel.text import Templates
 from vyane_cli.storage import files
 from vyane_cli.storage.layout import Layout
 
@@ -16,7 +19,7 @@ MARK = "\ufeff"
 """The byte order mark that some editors write first."""
 
 
-def load(layout: Layout, channels: Callable[[], ChannelKeys] | None = None) -> Config:
+def load_config(layout: Layout, channels: Callable[[], ChannelKeys] | None = None) -> Config:
     """The settings in force. A file of comments alone costs no TOML parser."""
     text = read_text(layout).removeprefix(MARK)
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -54,3 +57,35 @@ def save_text(layout: Layout, text: str) -> None:
     """Replace the file, durably; a crash leaves the old or the new one."""
     files.make_directories(layout.root)
     files.replace(layout.config, text.encode("utf-8", "surrogateescape"))
+
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def data_folder(name: str) -> str:
+    """A data folder: inside the package when installed, beside it in a checkout."""
+    inside = os.path.join(PACKAGE, name)
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(PACKAGE), name)
+
+
+def load_templates(language: str, page: str = "envelopes") -> Templates:
+    """The texts of a language: what agents read (`envelopes`), or people (`mirror`)."""
+    path = os.path.join(data_folder("state_templates"), f"{page}.{language}.txt")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return Templates(parse(file.read()))
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def parse(text: str) -> dict[str, str]:
+    """Sections by name; a section's text is without its final line end. `#` begins a comment."""
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("== ") and line.endswith(" =="):
+            name = line[3:-3]
+            sections[name] = []
+        elif name:
+            sections[name].append(line)
+    return {name: "\n".join(lines).strip("\n") for name, lines in sections.items()}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Damage(StrEnum):
+class TimelineDamage(StrEnum):
     """What can be wrong with a line that is whole and has the right checksum."""
 
     UNKNOWN_VERSION = "unknown_version"
@@ -23,10 +23,10 @@ class Damage(StrEnum):
     INVALID_LIFECYCLE = "invalid_lifecycle"
 
 
-class Fault(NamedTuple):
+class TimelineFault(NamedTuple):
     """One line that does not belong where it stands."""
 
-    damage: Damage
+    damage: TimelineDamage
     reason: str
 
 
@@ -46,32 +46,38 @@ class Checker:
         self.opened = head.open.id if head is not None and head.open is not None else ""
         self.finished = ""
 
-    def check(self, record: Mapping[str, Any]) -> Fault | None:
+    def check(self, record: Mapping[str, Any]) -> TimelineFault | None:
         """What is wrong with the next line; None, and the state moves on, when it is sound."""
         if record.get("v") != VERSION:
-            return Fault(Damage.UNKNOWN_VERSION, f"version {record.get('v')!r}")
+            return TimelineFault(TimelineDamage.UNKNOWN_VERSION, f"version {record.get('v')!r}")
         if record.get("kind") not in KINDS:
-            return Fault(Damage.UNKNOWN_KIND, f"unknown kind {record.get('kind')!r}")
+            return TimelineFault(
+                TimelineDamage.UNKNOWN_KIND, f"unknown kind {record.get('kind')!r}"
+            )
         fault = self._envelope(record) or self._lifecycle(record)
         if fault is None:
             self.seq += 1
             self.epoch = str(record["epoch"])
         return fault
 
-    def _envelope(self, record: Mapping[str, Any]) -> Fault | None:
+    def _envelope(self, record: Mapping[str, Any]) -> TimelineFault | None:
         session, epoch, seq = record.get("session"), record.get("epoch"), record.get("seq")
         if session != self.session:
             reason = f"session {session!r} in the timeline of {self.session}"
-            return Fault(Damage.ENVELOPE_MISMATCH, reason)
+            return TimelineFault(TimelineDamage.ENVELOPE_MISMATCH, reason)
         if not isinstance(epoch, str) or not epoch or (self.epoch and epoch != self.epoch):
-            return Fault(Damage.ENVELOPE_MISMATCH, f"epoch {epoch!r} in epoch {self.epoch!r}")
+            return TimelineFault(
+                TimelineDamage.ENVELOPE_MISMATCH, f"epoch {epoch!r} in epoch {self.epoch!r}"
+            )
         if not isinstance(record.get("payload"), Mapping):
-            return Fault(Damage.ENVELOPE_MISMATCH, "no payload")
+            return TimelineFault(TimelineDamage.ENVELOPE_MISMATCH, "no payload")
         if seq != self.seq + 1 or isinstance(seq, bool):
-            return Fault(Damage.SEQ_GAP, f"seq {seq!r} where {self.seq + 1} belongs")
+            return TimelineFault(
+                TimelineDamage.SEQ_GAP, f"seq {seq!r} where {self.seq + 1} belongs"
+            )
         return None
 
-    def _lifecycle(self, record: Mapping[str, Any]) -> Fault | None:
+    def _lifecycle(self, record: Mapping[str, Any]) -> TimelineFault | None:
         kind, turn, number = record["kind"], record.get("turn"), record.get("turn_number")
         if kind == EventKind.TURN_STARTED:
             if self.opened:
@@ -90,7 +96,7 @@ class Checker:
             return _wrong(f"{kind} of turn {turn}, which {state}")
         return self._head(record)
 
-    def _head(self, record: Mapping[str, Any]) -> Fault | None:
+    def _head(self, record: Mapping[str, Any]) -> TimelineFault | None:
         """The line's own summary must say what the lines say."""
         head = record.get("head")
         if not isinstance(head, Mapping) or head.get("seq") != record["seq"]:
@@ -104,5 +110,5 @@ class Checker:
         return None
 
 
-def _wrong(reason: str) -> Fault:
-    return Fault(Damage.INVALID_LIFECYCLE, reason)
+def _wrong(reason: str) -> TimelineFault:
+    return TimelineFault(TimelineDamage.INVALID_LIFECYCLE, reason)

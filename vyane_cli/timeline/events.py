@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.kernel.schemas import Schema, check
+from vyane_cli.kernel.json import Schema, check
 from vyane_cli.kernel.values import NamedTuple, StrEnum
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class Category(StrEnum):
     SYSTEM = "system"
 
 
-class Outcome(StrEnum):
+class TurnOutcome(StrEnum):
     """How a turn ended."""
 
     SUCCESS = "success"
@@ -126,7 +126,7 @@ ERROR_CODES = frozenset(
 """Stable codes of a turn that ended in an error; a host's other words become `provider_error`."""
 
 
-class Event(NamedTuple):
+class CommittedEvent(NamedTuple):
     """One committed fact: session, epoch and seq are its identity."""
 
     seq: int
@@ -147,12 +147,12 @@ def check_kind(kind: str) -> EventKind:
     return EventKind(kind)
 
 
-def check_outcome(outcome: str) -> Outcome:
+def check_outcome(outcome: str) -> TurnOutcome:
     """The outcome of this name; InvalidInputError (`wrong_outcome`) lists those there are."""
-    if outcome not in tuple(Outcome):
-        expected = "one of " + ", ".join(Outcome)
+    if outcome not in tuple(TurnOutcome):
+        expected = "one of " + ", ".join(TurnOutcome)
         raise InvalidInputError("outcome", outcome, expected, slug="wrong_outcome")
-    return Outcome(outcome)
+    return TurnOutcome(outcome)
 
 
 def check_event(kind: str, payload: object) -> dict[str, Any]:

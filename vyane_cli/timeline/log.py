@@ -18,7 +18,14 @@ from vyane_cli.errors import CorruptStateError, InvalidInputError
 from vyane_cli.kernel.ids import span_id
 from vyane_cli.kernel.values import NamedTuple
 from vyane_cli.storage import journal, processes
-from vyane_cli.timeline.events import CATEGORIES, DURABLE, VERSION, Event, EventKind, check_event
+from vyane_cli.timeline.events import (
+    CATEGORIES,
+    DURABLE,
+    VERSION,
+    CommittedEvent,
+    EventKind,
+    check_event,
+)
 from vyane_cli.timeline.turns import (
     TimelineHead,
     Transition,
@@ -92,7 +99,11 @@ class Timeline:
             self.append(state.events, state.heads, flush=flush)
 
     def append(
-        self, events: Sequence[Event], heads: Sequence[TimelineHead], *, flush: bool = False
+        self,
+        events: Sequence[CommittedEvent],
+        heads: Sequence[TimelineHead],
+        *,
+        flush: bool = False,
     ) -> None:
         """Append events, each with the head after it; on disk when this returns.
 
@@ -114,7 +125,7 @@ class Timeline:
         self.writer.close()
 
 
-def _fitting(event: Event) -> Event:
+def _fitting(event: CommittedEvent) -> CommittedEvent:
     """The event if it fits its kind. An observation that does not becomes a Diagnostic."""
     try:
         check_event(event.kind, event.payload)
@@ -127,7 +138,7 @@ def _fitting(event: Event) -> Event:
 
 
 def render_event(
-    event: Event, head: TimelineHead, identity: Identity, boot: str = "", left: int = 0
+    event: CommittedEvent, head: TimelineHead, identity: Identity, boot: str = "", left: int = 0
 ) -> dict[str, Any]:
     """The stored form of an event; `left`: how many more events the same append holds after it."""
     span = span_id(event.turn) if event.turn else None
@@ -180,7 +191,7 @@ def head_of(record: Mapping[str, Any]) -> TimelineHead | None:
     return head if head is not None and head.seq == record.get("seq") else None
 
 
-def _head_of(line: journal.Line, path: str) -> TimelineHead:
+def _head_of(line: journal.JournalLine, path: str) -> TimelineHead:
     record: Mapping[str, Any] = line.record or {}
     head = head_of(record)
     opened = head.open.id if head is not None and head.open is not None else None
@@ -270,7 +281,7 @@ def check(
     return Checked(checker.seq - first, checker.turns - turns, head, end_of_lines(path))
 
 
-def damaged(path: str, line: journal.Line) -> CorruptStateError:
+def damaged(path: str, line: journal.JournalLine) -> CorruptStateError:
     """The error for a line that is no record."""
     reason = line.damage.reason if line.damage else "damaged"
     return refuse(path, line.offset, reason, "unknown_version" if "version" in reason else "")
@@ -375,7 +386,7 @@ def start_of_line(fd: int, position: int, floor: int) -> int:
     return floor
 
 
-def _line_at(fd: int, offset: int, limit: int) -> tuple[journal.Line, int]:
+def _line_at(fd: int, offset: int, limit: int) -> tuple[journal.JournalLine, int]:
     data = b""
     position = offset
     while position < limit:

@@ -13,17 +13,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from vyane_cli.errors import CorruptStateError, InvalidInputError, NotFoundError, StorageError
-from vyane_cli.storage import journal
+from vyane_cli.storage import document, files, journal
+from vyane_cli.storage.layout import Layout
 from vyane_cli.timeline import log
 from vyane_cli.timeline.check import Checker
-from vyane_cli.timeline.cursors import Cursor, check_cursor
+from vyane_cli.timeline.cursors import Cursor, check_cursor, parse_cursor, render_cursor
 from vyane_cli.timeline.turns import TimelineHead
 
 CHUNK = 256 * 1024
 READ_ONLY = (30, 22, 9)  # EROFS, EINVAL, EBADF: nothing there that could be unflushed
 
 
-class Seen(NamedTuple):
+class StoredEvent(NamedTuple):
     """One event as it lies in the file."""
 
     record: Mapping[str, Any]
@@ -101,7 +102,7 @@ class Reader:
         self.position, self.mark = position, mark
         self.checker = Checker(self.session, head)
 
-    def read(self) -> Iterator[Seen]:
+    def read(self) -> Iterator[StoredEvent]:
         """The events that are there now, each once; CorruptStateError at the first damage.
 
         Iterate to the end, or drop the rest and call it again: the position is after the last
@@ -112,7 +113,7 @@ class Reader:
             return
         with _opened(self.path) as fd:
             _flush(fd, self.path)
-            waiting: list[tuple[journal.Line, str, int]] = []
+            waiting: list[tuple[journal.JournalLine, str, int]] = []
             for line, mark, length in _lines(fd, self.position, size):
                 if line.record is None:
                     yield from self._show(waiting)
@@ -126,14 +127,14 @@ class Reader:
                     yield from self._show(waiting)
                     waiting = []
 
-    def _show(self, lines: list[tuple[journal.Line, str, int]]) -> Iterator[Seen]:
+    def _show(self, lines: list[tuple[journal.JournalLine, str, int]]) -> Iterator[StoredEvent]:
         for line, mark, length in lines:
             record: Mapping[str, Any] = line.record or {}
             fault = self.checker.check(record)
             if fault is not None:
                 raise log.refuse(self.path, line.offset, fault.reason, fault.damage)
             self.position, self.mark = line.offset + length, mark
-            yield Seen(record, mark)
+            yield StoredEvent(record, mark)
 
     def head(self) -> TimelineHead | None:
         """The newest head, without the lock."""
@@ -190,7 +191,7 @@ def _flush(fd: int, path: str) -> None:
             raise StorageError(path, error) from error
 
 
-def _lines(fd: int, start: int, end: int) -> Iterator[tuple[journal.Line, str, int]]:
+def _lines(fd: int, start: int, end: int) -> Iterator[tuple[journal.JournalLine, str, int]]:
     """(line, checksum as it stands there, length) of each whole line between two offsets."""
     offset = position = start
     rest = b""
@@ -209,11 +210,42 @@ def _lines(fd: int, start: int, end: int) -> Iterator[tuple[journal.Line, str, i
             offset += len(data) + 1
 
 
-def event_at(path: str, seq: int) -> Seen | None:
+def event_at(path: str, seq: int) -> StoredEvent | None:
     """The event with this seq; None when there is none."""
     offset = log.offset_of(path, seq)
     with _opened(path) as fd:
         line, mark, _ = next(_lines(fd, offset, os.fstat(fd).st_size), (None, "", 0))
     if line is None or line.record is None or line.record.get("seq") != seq:
         return None
-    return Seen(line.record, mark)
+    return StoredEvent(line.record, mark)
+
+
+def load(layout: Layout, session: str, name: str) -> Cursor | None:
+    """The stored cursor; None for a consumer that has none."""
+    path = layout.consumer(session, name)
+    data = document.load(path)
+    if data is None:
+        return None
+    try:
+        return parse_cursor(str(data.get("cursor") or ""))
+    except InvalidInputError:
+        raise CorruptStateError(
+            path, "it holds no cursor", hint="start over with --reset earliest or latest"
+        ) from None
+
+
+def save(layout: Layout, session: str, name: str, cursor: Cursor, at: float) -> None:
+    """Store the cursor; on disk when this returns."""
+    data: dict[str, Any] = {
+        "consumer": name,
+        "session": session,
+        "seq": cursor.seq,
+        "cursor": render_cursor(cursor),
+        "at": at,
+    }
+    document.save(layout.consumer(session, name), data, layout.root)
+
+
+def names(layout: Layout, session: str) -> list[str]:
+    """The consumers that this timeline has."""
+    return files.json_names(layout("timelines", session, "cursors"))

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zlib import crc32
 
-from vyane_cli.hosts.port import Event, HookCall, Trigger
+from vyane_cli.hosts.port import HookCall, HostEvent, Trigger
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.process import Process, parse_process
 from vyane_cli.kernel.values import NamedTuple, StrEnum
-from vyane_cli.timeline.events import Event as events_Event
-from vyane_cli.timeline.events import EventKind, Outcome, normalise_error
+from vyane_cli.timeline.events import CommittedEvent, EventKind, TurnOutcome, normalise_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Finished(NamedTuple):
 
     id: str
     token: str
-    outcome: Outcome
+    outcome: TurnOutcome
     code: str
     seq: int
     native: str = ""
@@ -92,7 +91,7 @@ class Standing(StrEnum):
     NONE = "none"  # the host gave no id
 
 
-class Step(StrEnum):
+class TurnStep(StrEnum):
     """What a call does to the turn."""
 
     INTERRUPT = "interrupt"  # close an open turn: the host told nobody that it was over
@@ -106,47 +105,47 @@ class Step(StrEnum):
     EXIT = "exit"
 
 
-_ANEW = (Step.INTERRUPT, Step.START)
+_ANEW = (TurnStep.INTERRUPT, TurnStep.START)
 
 # fmt: off
-STEPS: Mapping[Event, Mapping[Standing, tuple[Step, ...]]] = {
-    Event.PROMPT: {
+STEPS: Mapping[HostEvent, Mapping[Standing, tuple[TurnStep, ...]]] = {
+    HostEvent.PROMPT: {
         Standing.SAME: (),  # typed ahead, or a wake in the middle of a turn
         Standing.NEW:  _ANEW,
         Standing.OLD:  (),
         Standing.NONE: _ANEW,
     },
-    Event.TOOL: {
-        Standing.SAME: (Step.PROVE,),
-        Standing.NEW:  (*_ANEW, Step.PROVE),  # after Esc with a queued prompt no prompt event comes
+    HostEvent.TOOL: {
+        Standing.SAME: (TurnStep.PROVE,),
+        Standing.NEW:  (*_ANEW, TurnStep.PROVE),  # no prompt event: Esc, prompt queued
         Standing.OLD:  (),
-        Standing.NONE: (Step.PROVE,),
+        Standing.NONE: (TurnStep.PROVE,),
     },
-    Event.BATCH: {
-        Standing.SAME: (Step.PROVE, Step.TOOLS),
-        Standing.NEW:  (*_ANEW, Step.PROVE, Step.TOOLS),
+    HostEvent.BATCH: {
+        Standing.SAME: (TurnStep.PROVE, TurnStep.TOOLS),
+        Standing.NEW:  (*_ANEW, TurnStep.PROVE, TurnStep.TOOLS),
         Standing.OLD:  (),
-        Standing.NONE: (Step.PROVE, Step.TOOLS),
+        Standing.NONE: (TurnStep.PROVE, TurnStep.TOOLS),
     },
-    Event.PERMISSION: {
-        Standing.SAME: (Step.ASKED,),
+    HostEvent.PERMISSION: {
+        Standing.SAME: (TurnStep.ASKED,),
         Standing.NEW:  (),  # it moves no turn
         Standing.OLD:  (),
-        Standing.NONE: (Step.ASKED,),
+        Standing.NONE: (TurnStep.ASKED,),
     },
-    Event.STOP: {
-        Standing.SAME: (Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),
-        Standing.NEW:  (*_ANEW, Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),
+    HostEvent.STOP: {
+        Standing.SAME: (TurnStep.PROVE, TurnStep.TOOLS, TurnStep.RESULT, TurnStep.FINISH),
+        Standing.NEW:  (*_ANEW, TurnStep.PROVE, TurnStep.TOOLS, TurnStep.RESULT, TurnStep.FINISH),
         Standing.OLD:  (),
-        Standing.NONE: (Step.PROVE, Step.TOOLS, Step.RESULT, Step.FINISH),
+        Standing.NONE: (TurnStep.PROVE, TurnStep.TOOLS, TurnStep.RESULT, TurnStep.FINISH),
     },
-    Event.STOP_FAILURE: {
-        Standing.SAME: (Step.TOOLS, Step.FAIL,),
-        Standing.NEW:  (*_ANEW, Step.TOOLS, Step.FAIL),
+    HostEvent.STOP_FAILURE: {
+        Standing.SAME: (TurnStep.TOOLS, TurnStep.FAIL,),
+        Standing.NEW:  (*_ANEW, TurnStep.TOOLS, TurnStep.FAIL),
         Standing.OLD:  (),
-        Standing.NONE: (Step.TOOLS, Step.FAIL,),
+        Standing.NONE: (TurnStep.TOOLS, TurnStep.FAIL,),
     },
-    Event.SESSION_END: dict.fromkeys(Standing, (Step.EXIT,)),  # its id is a new one: no matter
+    HostEvent.SESSION_END: dict.fromkeys(Standing, (TurnStep.EXIT,)),  # with an id of its own
 }
 # fmt: on
 
@@ -155,7 +154,7 @@ def standing(head: TimelineHead, call: HookCall, clock: Clock) -> Standing:
     """What the call's turn id is to the open turn. A byte-equal repeat of its beginning is OLD."""
     turn = head.open
     if turn is not None and turn.session == call.session and _repeats(turn, call, clock):
-        return Standing.OLD if call.event is Event.STOP else Standing.SAME
+        return Standing.OLD if call.event is HostEvent.STOP else Standing.SAME
     if not call.turn:
         return Standing.NONE
     if turn is not None and turn.session == call.session and turn.native == call.turn:
@@ -175,7 +174,9 @@ def _goes_on(head: TimelineHead, call: HookCall) -> bool:
     if head.open is not None or last is None or not last.native or last.native != call.turn:
         return False
     again = call.stop_active and call.digest != last.digest
-    return call.event in (Event.TOOL, Event.BATCH) or (call.event is Event.STOP and again)
+    return call.event in (HostEvent.TOOL, HostEvent.BATCH) or (
+        call.event is HostEvent.STOP and again
+    )
 
 
 def _repeats(turn: OpenTurn, call: HookCall, clock: Clock) -> bool:
@@ -187,7 +188,7 @@ class Transition(NamedTuple):
     """A head, the events that led to it, and the head after each of them."""
 
     head: TimelineHead
-    events: tuple[events_Event, ...] = ()
+    events: tuple[CommittedEvent, ...] = ()
     heads: tuple[TimelineHead, ...] = ()
 
 
@@ -198,7 +199,7 @@ def _noted(state: Transition, clock: Clock) -> Transition:
         return state
     payload = {"code": "clock_moved_back", "text": f"by {head.at - clock.at:.0f} s"}
     head = head._replace(seq=head.seq + 1, at=clock.at)
-    event = events_Event(head.seq, EventKind.DIAGNOSTIC, payload, at=clock.at)
+    event = CommittedEvent(head.seq, EventKind.DIAGNOSTIC, payload, at=clock.at)
     return Transition(head, (*state.events, event), (*state.heads, head))
 
 
@@ -215,14 +216,14 @@ def emit(
     state = _noted(state, clock)
     head = state.head._replace(seq=state.head.seq + 1, at=clock.at)
     turn = head.open if in_turn else None
-    event = events_Event(
-        head.seq,
-        kind,
-        payload,
-        turn.id if turn else None,
-        turn.number if turn else None,
-        origin,
-        clock.at,
+    event = CommittedEvent(
+        seq=head.seq,
+        kind=kind,
+        payload=payload,
+        turn=turn.id if turn else None,
+        turn_number=turn.number if turn else None,
+        origin=origin,
+        at=clock.at,
     )
     return Transition(head, (*state.events, event), (*state.heads, head))
 
@@ -249,19 +250,19 @@ def start(
     if head.open is not None:
         raise ValueError(f"turn {head.open.id} is open")
     opened = OpenTurn(
-        turn,
-        head.turns + 1,
-        token,
-        head.seq + 1,
-        native,
-        session,
-        trigger,
-        clock.at,
-        clock.boot_ms,
-        digest,
-        continued,
-        process,
-        transcript_bytes,
+        id=turn,
+        number=head.turns + 1,
+        token=token,
+        seq=head.seq + 1,
+        native=native,
+        session=session,
+        trigger=trigger,
+        at=clock.at,
+        boot_ms=clock.boot_ms,
+        digest=digest,
+        continued=continued,
+        process=process,
+        transcript_bytes=transcript_bytes,
     )
     recent = head.recent
     if native and short(native) not in recent:
@@ -275,7 +276,7 @@ def start(
 def finish(
     state: Transition,
     clock: Clock,
-    outcome: Outcome,
+    outcome: TurnOutcome,
     code: str = "",
     *,
     text: str = "",
@@ -298,7 +299,15 @@ def finish(
     if clock.boot_ms >= turn.boot_ms:
         payload["duration_ms"] = clock.boot_ms - turn.boot_ms
     after = emit(state, EventKind.TURN_FINISHED, payload, clock, origin=origin)
-    done = Finished(turn.id, turn.token, outcome, code, after.head.seq, turn.native, digest)
+    done = Finished(
+        id=turn.id,
+        token=turn.token,
+        outcome=outcome,
+        code=code,
+        seq=after.head.seq,
+        native=turn.native,
+        digest=digest,
+    )
     head = after.head._replace(open=None, finished=done)
     return Transition(head, after.events, (*after.heads[:-1], head))
 
@@ -333,10 +342,12 @@ def parse_timeline_head(data: object, epoch: str, at: float = 0.0) -> TimelineHe
             opened = OpenTurn(**values)
         if isinstance(done, Mapping):
             values = {key: done[key] for key in Finished._fields if key in done}
-            finished = Finished(**{**values, "outcome": Outcome(values["outcome"])})
+            finished = Finished(**{**values, "outcome": TurnOutcome(values["outcome"])})
         recent = tuple(str(native) for native in data.get("recent") or ())
         seq, number = int(data["seq"]), int(data["turns"])
-        return TimelineHead(epoch, seq, number, opened, finished, recent, at)
+        return TimelineHead(
+            epoch=epoch, seq=seq, turns=number, open=opened, finished=finished, recent=recent, at=at
+        )
     except (KeyError, TypeError, ValueError):
         return None
 

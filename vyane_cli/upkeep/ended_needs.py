@@ -11,15 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from vyane_cli.attention import needs
-from vyane_cli.attention.kinds import (
-    NEEDS,
-    EndedBy,
-    NeedFacts,
-    NeedKey,
-    RoundSays,
-    is_over,
-    parse_key,
-)
+from vyane_cli.attention.kinds import NEEDS, EndedBy, NeedKey, parse_key
 from vyane_cli.errors import NotFoundError, VyaneError
 from vyane_cli.mail import inbox
 from vyane_cli.mail.message import VYANE
@@ -29,16 +21,17 @@ from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import Worker
+from vyane_cli.upkeep.ending_rules import NeedFacts, RoundSays, is_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 _Read = Callable[["_Reader", NeedKey], NeedFacts]
 
 
 def end_calls(
-    runtime: Runtime,
+    home: Home,
     *,
     says: RoundSays | None = None,
     works: str = "",
@@ -49,15 +42,15 @@ def end_calls(
     `says`: what a round has found, for the entries of its project. `works`: a channel that a round
     has just reached. What is not given or cannot be read ends nothing.
     """
-    reader = _Reader(runtime, says, works)
+    reader = _Reader(home, says, works)
     over = [
         str(one["id"])
-        for one in needs.listing(runtime.layout)
+        for one in needs.listing(home.layout)
         if reader.is_over(str(one["key"]), str(one["project"]))
     ]
     if over and not dry_run:
         try:
-            needs.resolve(runtime.layout, over, VYANE, runtime.clock(), runtime.deadline())
+            needs.resolve(home.layout, over, VYANE, home.clock(), home.deadline())
         except NotFoundError:
             return 0  # somebody has resolved one of them since: the next run looks again
     return len(over)
@@ -66,8 +59,8 @@ def end_calls(
 class _Reader:
     """Reads what the table asks for, each file once."""
 
-    def __init__(self, runtime: Runtime, says: RoundSays | None, works: str) -> None:
-        self.runtime, self.says, self.works = runtime, says, works
+    def __init__(self, home: Home, says: RoundSays | None, works: str) -> None:
+        self.home, self.says, self.works = home, says, works
         self.tasks_of: dict[str, dict[str, Task] | None] = {}
         self.known: Mapping[str, Worker] | None = None
 
@@ -85,7 +78,7 @@ class _Reader:
 
     def worker(self, need: NeedKey) -> Worker | None:
         if self.known is None:
-            self.known = registry.Registry(self.runtime.layout).workers
+            self.known = registry.Registry(self.home.layout).workers
         return self.known.get(need.get("worker"))
 
     def read_worker(self, need: NeedKey) -> NeedFacts:
@@ -104,7 +97,7 @@ class _Reader:
 
     def read_main(self, need: NeedKey) -> NeedFacts:
         """The main worker that the project has now, and whether its session is over."""
-        project = projects.load(self.runtime.layout, need.get("project"))
+        project = projects.load(self.home.layout, need.get("project"))
         worker = self.worker(need)
         return NeedFacts(
             main=project.main if project is not None else None,
@@ -112,13 +105,13 @@ class _Reader:
         )
 
     def _has_exited(self, worker: Worker) -> bool | None:
-        liveness = look(self.runtime, worker).liveness
+        liveness = look(self.home, worker).liveness
         return None if liveness is Liveness.UNKNOWN else liveness is Liveness.EXITED
 
     def _tasks(self, project: str) -> dict[str, Task] | None:
         """The tasks of a project; None when its ledger cannot be read."""
         if project not in self.tasks_of:
-            known = ledger.read(self.runtime.layout, project).ledger
+            known = ledger.read(self.home.layout, project).ledger
             found = {task.id: task for task in known.tasks} if known is not None else None
             self.tasks_of[project] = found
         return self.tasks_of[project]
@@ -141,27 +134,27 @@ class _Reader:
         task = tasks.get(need.get("task"))
         if task is None:
             return NeedFacts(late=False)
-        return NeedFacts(late=task.overdue(self.runtime.clock().at), at=task.deadline_at)
+        return NeedFacts(late=task.overdue(self.home.clock().at), at=task.deadline_at)
 
     def read_schedules(self, need: NeedKey) -> NeedFacts:
         """When the schedules of the project changed."""
-        return NeedFacts(at=markers.modified(self.runtime.layout.schedules(need.get("project"))))
+        return NeedFacts(at=markers.modified(self.home.layout.schedules(need.get("project"))))
 
     def read_channel(self, need: NeedKey) -> NeedFacts:
         """Whether a round has just reached the channel, or it is not set up any more."""
         channel = need.get("channel")
         if channel == self.works:
             return NeedFacts(works=True)
-        if self.runtime.channels is None:  # this process does not read their settings
+        if self.home.channels is None:  # this process does not read their settings
             return NeedFacts()
-        return NeedFacts(works=channel not in self.runtime.config.channels or None)
+        return NeedFacts(works=channel not in self.home.config.channels or None)
 
     def read_file(self, need: NeedKey) -> NeedFacts:
         """Whether the file is gone, or its own reader takes it. None for a file of another kind."""
         path = need.get("path")
         if not os.path.lexists(path):
             return NeedFacts(sound=True)
-        layout = self.runtime.layout
+        layout = self.home.layout
         match os.path.relpath(path, layout.root).split(os.sep):
             case ["projects", project, "project.json"]:
                 projects.load(layout, project)

@@ -14,23 +14,29 @@ from typing import NamedTuple
 from vyane_cli.delivery.decide import plan_tick
 from vyane_cli.delivery.plan import Snapshot, TickPlan
 from vyane_cli.delivery.transaction import Desk
-from vyane_cli.hosts.port import Event, HookCall
+from vyane_cli.errors import NotFoundError
+from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.mail import inbox
+from vyane_cli.mail.lookup import find_message
 from vyane_cli.mail.mailbox import Mailbox, brought
-from vyane_cli.mail.outcomes import keep, tell, tell_left
-from vyane_cli.projects.membership import has_not_started
+from vyane_cli.mail.message import MessageKind, MessageStatus
+from vyane_cli.mail.outcomes import keep_outcomes, tell, tell_left
+from vyane_cli.mail.send import block
+from vyane_cli.projects.members import has_not_started
 from vyane_cli.sessions import registry
+from vyane_cli.sessions.facts import note_in_timeline
 from vyane_cli.sessions.liveness import look
 from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.session import HostSession
 from vyane_cli.sessions.worker import Worker
 from vyane_cli.storage import files, journal, locks
+from vyane_cli.timeline.events import EventKind
 from vyane_cli.timeline.turns import TimelineHead
 from vyane_cli.upkeep.sweep import Sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
     from vyane_cli.hosts.port import Host
 
 
@@ -43,9 +49,9 @@ class Box(NamedTuple):
     logical_session: str = ""
 
 
-def all_boxes(runtime: Runtime) -> list[Box]:
+def all_boxes(home: Home) -> list[Box]:
     """Every inbox there is, in name order."""
-    folder = runtime.layout("messages", "inbox")
+    folder = home.layout("messages", "inbox")
     found = []
     for name in files.listdir(folder):
         stem, dot, end = name.rpartition(".")
@@ -76,25 +82,25 @@ def _channel(path: str, target: str) -> str:
 
 def quiet_call(session: str) -> HookCall:
     """A call that moves no live turn and hands nothing over: a watch that nobody waits for."""
-    return HookCall("vyane", Event.FILE_CHANGED, "gc", session, rewake=False)
+    return HookCall("vyane", HostEvent.FILE_CHANGED, "gc", session, rewake=False)
 
 
 def expire(sweep: Sweep) -> int:
     """Settle what has expired where nobody ticks, and tell the senders; return how many."""
     if not sweep.dry_run:
-        tell_left(sweep.runtime, most=sys.maxsize)
+        tell_left(sweep.home, most=sys.maxsize)
     count = 0
     ticking: set[str] = set()
     for worker in registry.Registry(sweep.layout).listing():
-        seen = look(sweep.runtime, worker)
+        seen = look(sweep.home, worker)
         live = seen.liveness in (Liveness.BUSY, Liveness.IDLE)
-        host = sweep.runtime.host(seen.session.host) if seen.session is not None else None
+        host = sweep.home.host(seen.session.host) if seen.session is not None else None
         if live or (seen.session is not None and host is not None):
             ticking |= {worker.id, worker.logical_session_id}
-        silent = not live or has_not_started(sweep.runtime, worker)
+        silent = not live or has_not_started(sweep.home, worker)
         if silent and seen.session is not None and host is not None:
             count += sweep.guarded(worker.id, _expire_worker, worker, seen.session, host)
-    for box in all_boxes(sweep.runtime):
+    for box in all_boxes(sweep.home):
         if box.worker not in ticking and box.logical_session not in ticking:
             count += sweep.guarded(box.path, _expire_box, box)
     return count
@@ -102,43 +108,69 @@ def expire(sweep: Sweep) -> int:
 
 def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: Host) -> int:
     """The inboxes of a session that is over, by the tick it does not make any more."""
-    runtime = sweep.runtime
-    desk = Desk(runtime, session, quiet_call(session.id), host, runtime.deadline())
+    home = sweep.home
+    desk = Desk(home, session, quiet_call(session.id), host, home.deadline())
     if not any(inbox.read(path).mailbox.unsettled for path in desk.paths):
         return 0
     plan = desk.dry_run() if sweep.dry_run else desk.claim()
-    tell(runtime, desk.untold)
+    tell(home, desk.untold)
     return len(plan.expired)
 
 
 def _expire_box(sweep: Sweep, box: Box) -> int:
     """One inbox without a session: a channel's, or that of a worker which is on no record."""
-    runtime = sweep.runtime
+    home = sweep.home
     mailbox = inbox.read(box.path).mailbox
     if not mailbox.unsettled:
         return 0
-    plan, found = _plan(runtime, mailbox), None
+    plan, found = _plan(home, mailbox), None
     if not sweep.dry_run and plan.changes:
-        with runtime.held((locks.Kind.INBOX, box.lock)):
-            opened = inbox.Inbox(box.path, runtime.layout.root)
+        with home.held((locks.LockKind.INBOX, box.lock)):
+            opened = inbox.Inbox(box.path, home.layout.root)
             try:
-                plan = _plan(runtime, opened.mailbox)
-                found = keep(runtime, plan, box.worker, box.lock)
+                plan = _plan(home, opened.mailbox)
+                expired = [entry.message for entry in plan.expired]
+                found = keep_outcomes(home, box.worker, box.lock, plan.need_user, expired)
                 opened.change_all(inbox.steps_of(plan.changes))
             finally:
                 opened.close()
-    tell(runtime, [found] if found is not None else [])
+    tell(home, [found] if found is not None else [])
     return len(plan.expired)
 
 
-def _plan(runtime: Runtime, mailbox: Mailbox) -> TickPlan:
+def _plan(home: Home, mailbox: Mailbox) -> TickPlan:
     snapshot = Snapshot(
-        "",
-        "",
-        (mailbox,),
-        TimelineHead(""),
-        runtime.clock(),
-        runtime.templates,
-        runtime.config.limits,
+        worker="",
+        name="",
+        boxes=(mailbox,),
+        timeline=TimelineHead(""),
+        clock=home.clock(),
+        templates=home.templates,
+        limits=home.config.limits,
     )
     return plan_tick(snapshot, quiet_call(""))
+
+
+def lapse(sweep: Sweep) -> int:
+    """Workers whose message was not answered in its time wait no longer; how many."""
+    workers = registry.Registry(sweep.layout).listing()
+    return sum(sweep.guarded(one.id, _lapse, one) for one in workers if one.blocked_on_message_id)
+
+
+def _lapse(sweep: Sweep, worker: Worker) -> int:
+    waited = worker.blocked_on_message_id or ""
+    try:
+        found = find_message(sweep.home, waited)
+    except NotFoundError:
+        found = None
+    if found is not None:
+        if found.message.kind is MessageKind.TASK_DISPATCH:
+            return 0  # a child's result ends that, and every child has its end
+        over_s = found.message.ts + found.message.ttl_seconds
+        if found.entry.status is not MessageStatus.EXPIRED and over_s > sweep.now_s:
+            return 0
+    if not sweep.dry_run:
+        payload = {"code": "reply_timeout", "text": f"{waited} was not answered in its time"}
+        note_in_timeline(sweep.home, worker, EventKind.DIAGNOSTIC, payload)
+        block(sweep.home, worker.id, None, on=waited)
+    return 1

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from vyane_cli.children import cancels
+from vyane_cli.attention.call import call_person
+from vyane_cli.attention.kinds import NeedKind, call_of
+from vyane_cli.children import cancel
+from vyane_cli.children.cancel_rules import mark_orphan, mark_reunited, orphans, reunited
 from vyane_cli.children.result import is_lost, settle_lost
 from vyane_cli.children.stale import find_stale, mark_stale
 from vyane_cli.conversations import bindings
@@ -23,21 +26,25 @@ from vyane_cli.projects.task import TaskStatus
 from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.worker import Worker
 from vyane_cli.storage import document, files
-from vyane_cli.storage.locks import Kind
-from vyane_cli.storage.strangers import strangers
+from vyane_cli.storage.layout import strangers
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.ended_needs import end_calls
-from vyane_cli.upkeep.expire import Box, all_boxes, expire
-from vyane_cli.upkeep.lapse import lapse
-from vyane_cli.upkeep.leftovers import remove_blobs, remove_leftovers
-from vyane_cli.upkeep.orphans import mark_orphans
-from vyane_cli.upkeep.retire import remove_markers, remove_sessions, retire
+from vyane_cli.upkeep.expire import Box, all_boxes, expire, lapse
+from vyane_cli.upkeep.retire import (
+    remove_blobs,
+    remove_leftovers,
+    remove_markers,
+    remove_sessions,
+    retire,
+)
 from vyane_cli.upkeep.sweep import Sweep, UpkeepStep, run_steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
+
 
 GRACE_S = 5.0
 """A message that was settled just now still shows in `vyane inbox --all`."""
@@ -45,7 +52,7 @@ TEMPORARY_S = 3_600.0
 
 
 def collect(
-    runtime: Runtime,
+    home: Home,
     *,
     grace_s: float = GRACE_S,
     dry_run: bool = False,
@@ -56,9 +63,9 @@ def collect(
     It runs those of the `steps` that are of `gc`: else those of `STEPS`.
     """
     chosen = [step for step in (STEPS if steps is None else steps) if step.in_gc]
-    sweep = Sweep(runtime, grace_s=grace_s, dry_run=dry_run)
+    sweep = Sweep(home, grace_s=grace_s, dry_run=dry_run)
     counts: dict[str, Any] = {step.name: 0 for step in chosen if step.counted}
-    if os.path.isdir(runtime.layout.root):
+    if os.path.isdir(home.layout.root):
         counts |= run_steps(chosen, sweep)
     return {"dry_run": dry_run, **counts, "skipped": sweep.skipped}, sweep.exit_code
 
@@ -71,30 +78,30 @@ def settle_lost_children(sweep: Sweep) -> int:
 
 def _settle_lost(sweep: Sweep, worker: Worker) -> int:
     settle = is_lost if sweep.dry_run else settle_lost
-    return int(settle(sweep.runtime, worker))
+    return int(settle(sweep.home, worker))
 
 
 def resume_closed(sweep: Sweep) -> int:
     """Closed sessions that mail waits for, where the settings allow that."""
     if sweep.dry_run:
         return 0
-    return len(resume_waiting(sweep.runtime, sweep.runtime.clock()))
+    return len(resume_waiting(sweep.home, sweep.home.clock()))
 
 
 def mark_silent(sweep: Sweep) -> int:
     """Workers at work without a sign are marked; those with one again are not any more."""
     look = find_stale if sweep.dry_run else mark_stale
-    return len(look(sweep.runtime, sweep.runtime.clock()).stale)
+    return len(look(sweep.home, sweep.home.clock()).stale)
 
 
 def end_needless_calls(sweep: Sweep) -> int:
     """Entries that the person is not needed for any more are resolved."""
-    return end_calls(sweep.runtime, dry_run=sweep.dry_run)
+    return end_calls(sweep.home, dry_run=sweep.dry_run)
 
 
 def archive_all(sweep: Sweep) -> int:
     """The settled messages of every inbox go to the archive, each inbox by itself."""
-    boxes = all_boxes(sweep.runtime)
+    boxes = all_boxes(sweep.home)
     return sum(sweep.guarded(box.path, archive_settled, box) for box in boxes)
 
 
@@ -107,8 +114,8 @@ def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int
     grace_s = sweep.grace_s if grace_s is None else grace_s
     found = archive.settled(box.path, sweep.now_s - grace_s)
     if found and not sweep.dry_run:
-        archive.keep(sweep.layout, found, sweep.runtime.deadline())
-        with sweep.runtime.held((Kind.INBOX, box.lock)):
+        archive.keep(sweep.layout, found, sweep.home.deadline())
+        with sweep.home.held((LockKind.INBOX, box.lock)):
             archive.cut(box.path, sweep.layout.root, {one.entry.message.id for one in found})
     return len(found)
 
@@ -128,7 +135,7 @@ def _forget_key(sweep: Sweep, digest: str) -> int:
     if not _is_over(path, sweep.now_s):
         return 0
     if not sweep.dry_run:
-        with sweep.runtime.held((Kind.KEY, digest)):
+        with sweep.home.held((LockKind.KEY, digest)):
             if not _is_over(path, sweep.now_s):
                 return 0
             files.remove(path)
@@ -146,7 +153,7 @@ def forget_cancels(sweep: Sweep) -> int:
 
 
 def _forget_cancel(sweep: Sweep, operation: str) -> int:
-    known = cancels.load(sweep.layout, operation)
+    known = cancel.load(sweep.layout, operation)
     if known is None or not known.settled or not sweep.is_past(known.at, sweep.keep_s):
         return 0
     return sweep.remove(sweep.layout.cancel(operation))
@@ -170,7 +177,7 @@ def _forget_bindings(sweep: Sweep) -> int:
         and sweep.is_past(one.ended_at or 0.0, sweep.keep_s)
     ]
     if old and not sweep.dry_run:
-        with sweep.runtime.held((Kind.BINDINGS, "")):
+        with sweep.home.held((LockKind.BINDINGS, "")):
             bindings.change(sweep.layout, lambda known: [known.pop(one.id, None) for one in old])
         for one in old:
             sweep.remove(sweep.layout.thread_state(*one.conversation.account_key, one.id))
@@ -224,6 +231,49 @@ def remove_temporary(sweep: Sweep) -> int:
             ):
                 count += sweep.guarded(path, Sweep.remove, path)
     return count
+
+
+def mark_orphans(sweep: Sweep) -> int:
+    """Children of parents that were over for 20 minutes become INTERRUPTED; how many.
+
+    Those whose parent was opened again are none any more.
+    """
+    workers = registry.Registry(sweep.layout).workers
+    over = _over_since(sweep, workers)
+    found = orphans(workers, over, sweep.now_s)
+    if sweep.dry_run or not (found or reunited(workers, over)):
+        return len(found)
+    for worker_id in found:
+        child = workers[worker_id]
+        parent = workers.get(child.parent_worker_id or "")
+        name = parent.name if parent is not None else child.parent_worker_id
+        call = call_of(NeedKind.ORPHAN, worker=child.id, name=child.name, parent=name)
+        call_person(sweep.home, call)
+    with sweep.home.held((LockKind.REGISTRY, "")):
+        book = registry.Registry(sweep.layout)
+        over = _over_since(sweep, book.workers)
+        for worker_id in reunited(book.workers, over):
+            book.put(mark_reunited(book.workers[worker_id]))
+        for worker_id in set(found) & set(orphans(book.workers, over, sweep.now_s)):
+            book.put(mark_orphan(book.workers[worker_id]))
+        book.save()
+    return len(found)
+
+
+def _over_since(sweep: Sweep, workers: dict[str, Worker]) -> dict[str, float]:
+    """Parents that are over, and since when as far as it is known."""
+    parents = {worker.parent_worker_id for worker in workers.values() if worker.parent_worker_id}
+    found: dict[str, float] = {}
+    for parent_id in parents & set(workers):
+        parent = workers[parent_id]
+        if parent.final:
+            found[parent_id] = parent.ended_at or parent.last_used_at
+            continue
+        session = registry.current_session(sweep.layout, parent_id)
+        since = sweep.over_since(session) if session is not None else None
+        if since is not None:
+            found[parent_id] = since
+    return found
 
 
 # fmt: off

@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vyane_cli.history.delete import DeletedTimeline, delete_timeline
-from vyane_cli.history.select import find_timeline
+from vyane_cli.history.queries import find_timeline
 from vyane_cli.kernel.values import InJson
 from vyane_cli.mail import archive, inbox
-from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.inbox import boxes_of
 from vyane_cli.mail.lookup import message_files
 from vyane_cli.mail.message import ToKind
 from vyane_cli.storage import files, journal
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.expire import all_boxes
 from vyane_cli.upkeep.gc import archive_settled
 from vyane_cli.upkeep.sweep import Sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,25 +38,25 @@ class PurgedTimeline:
     purged: int
 
 
-def delete_and_purge(runtime: Runtime, who: str, *, yes: bool) -> PurgedTimeline:
+def delete_and_purge(home: Home, who: str, *, yes: bool) -> PurgedTimeline:
     """Delete a timeline, and take the text out of every settled message to its session.
 
     Ids, times and steps of the messages stay. What still waits for the session keeps its text, and
     so does a broadcast: it was said to all.
     """
-    found = find_timeline(runtime, who)
-    done = delete_timeline(runtime, who, yes=yes, missing_ok=True)
+    found = find_timeline(home, who)
+    done = delete_timeline(home, who, yes=yes, missing_ok=True)
     worker = found.worker.id if found.worker is not None else ""
-    purged = purge_messages(runtime, worker, found.session)
+    purged = purge_messages(home, worker, found.session)
     return PurgedTimeline(timeline=done, purged=purged)
 
 
-def purge_messages(runtime: Runtime, worker: str, logical: str) -> int:
+def purge_messages(home: Home, worker: str, logical: str) -> int:
     """Empty the archived messages to this worker and session, and their copies; how many."""
-    layout = runtime.layout
-    own = boxes_of(runtime, worker, logical) if worker else [layout.session_inbox(logical)]
-    sweep = Sweep(runtime, grace_s=0.0, dry_run=False)
-    for box in all_boxes(runtime):
+    layout = home.layout
+    own = boxes_of(home, worker, logical) if worker else [layout.session_inbox(logical)]
+    sweep = Sweep(home, grace_s=0.0, dry_run=False)
+    for box in all_boxes(home):
         if box.path in own:
             archive_settled(sweep, box)
     waiting = {entry.message.id for path in own for entry in inbox.read(path).mailbox.unsettled}
@@ -68,22 +68,22 @@ def purge_messages(runtime: Runtime, worker: str, logical: str) -> int:
 
     ids: set[str] = set()
     blobs: set[str] = set()
-    for kind, key, path in _files(runtime):
-        with runtime.held((kind, key)):
+    for kind, key, path in _files(home):
+        with home.held((kind, key)):
             gone = archive.purge(path, layout.root, chosen)
         ids.update(gone.ids)
         blobs.update(gone.blobs)
     for digest in blobs:  # the same text may be the rest of another session's result
-        if not any(journal.contains(path, digest.encode()) for path in message_files(runtime)):
+        if not any(journal.contains(path, digest.encode()) for path in message_files(home)):
             files.remove(layout.blob(digest))
     return len(ids)
 
 
-def _files(runtime: Runtime) -> list[tuple[Kind, str, str]]:
+def _files(home: Home) -> list[tuple[LockKind, str, str]]:
     """Where text of settled messages lies: the archives, and the copies that senders have."""
-    layout = runtime.layout
+    layout = home.layout
     found = [
-        (Kind.ARCHIVE, "", layout.archive(month))
+        (LockKind.ARCHIVE, "", layout.archive(month))
         for month in files.listdir(layout("messages", "archive"))
     ]
     folder = layout("messages", "outbox")
@@ -91,5 +91,5 @@ def _files(runtime: Runtime) -> list[tuple[Kind, str, str]]:
         stem, _, end = name.rpartition(".")
         if end == "jsonl" and stem.startswith("worker-"):
             sender = stem.removeprefix("worker-")
-            found.append((Kind.OUTBOX, sender, os.path.join(folder, name)))
+            found.append((LockKind.OUTBOX, sender, os.path.join(folder, name)))
     return found

@@ -6,15 +6,22 @@ is files that nothing names.
 
 from __future__ import annotations
 
+import mmap
 import os
+import re
+from collections.abc import Iterator
 
+from vyane_cli.errors import CorruptStateError
+from vyane_cli.kernel.ids import is_safe_id
 from vyane_cli.mail import archive, inbox
-from vyane_cli.mail.boxes import boxes_of
+from vyane_cli.mail.inbox import boxes_of
+from vyane_cli.mail.mailbox import Mailbox
+from vyane_cli.mail.message import LAUNCHED
 from vyane_cli.sessions import markers, registry
 from vyane_cli.sessions.session import HostSession
 from vyane_cli.sessions.worker import Worker
 from vyane_cli.storage import files, journal, processes
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.sweep import ENDED_S, Sweep
 
 
@@ -44,17 +51,19 @@ def _may_retire(sweep: Sweep, worker: Worker) -> bool:
     else:
         last = worker.ended_at or worker.last_used_at or worker.created_at
         over = worker.final and sweep.is_past(last, sweep.keep_s)
-    paths = boxes_of(sweep.runtime, worker.id, worker.logical_session_id)
+    paths = boxes_of(sweep.home, worker.id, worker.logical_session_id)
     return over and not any(inbox.read(path).mailbox.unsettled for path in paths)
 
 
 def _commit(sweep: Sweep, worker: Worker) -> bool:
     """Archive, then cut. Commit point: the registry without the worker."""
     layout, logical = sweep.layout, worker.logical_session_id
-    paths = boxes_of(sweep.runtime, worker.id, logical)
+    paths = boxes_of(sweep.home, worker.id, logical)
     for path in paths:
-        archive.keep(layout, archive.settled(path, sweep.now_s), sweep.runtime.deadline())
-    with sweep.runtime.held((Kind.REGISTRY, ""), (Kind.INBOX, worker.id), (Kind.INBOX, logical)):
+        archive.keep(layout, archive.settled(path, sweep.now_s), sweep.home.deadline())
+    with sweep.home.held(
+        (LockKind.REGISTRY, ""), (LockKind.INBOX, worker.id), (LockKind.INBOX, logical)
+    ):
         workers = registry.Registry(layout)
         if worker.id not in workers.workers or not _may_retire(sweep, worker):
             return False  # it came back, or got mail
@@ -99,7 +108,7 @@ def _remove_session(sweep: Sweep, session: HostSession) -> int:
     if not _is_left(sweep, session):
         return 0
     if not sweep.dry_run:
-        with sweep.runtime.held((Kind.REGISTRY, "")):
+        with sweep.home.held((LockKind.REGISTRY, "")):
             known = registry.load_session(sweep.layout, session.id)
             if known is None or not _is_left(sweep, known):
                 return 0
@@ -131,7 +140,7 @@ def _remove_markers(sweep: Sweep, session: HostSession) -> int:
         return 0
     if sweep.dry_run:
         return len(_marked(sweep, session))
-    with sweep.runtime.held((Kind.REGISTRY, ""), (Kind.INBOX, session.worker)):
+    with sweep.home.held((LockKind.REGISTRY, ""), (LockKind.INBOX, session.worker)):
         known = registry.load_session(sweep.layout, session.id)
         return sum(map(sweep.remove, _marked(sweep, known))) if known is not None else 0
 
@@ -155,3 +164,107 @@ def _marked(sweep: Sweep, session: HostSession) -> list[str]:
         if files.read_text(path) == session.id:
             paths.append(path)
     return [path for path in paths if os.path.exists(path)]
+
+
+AGE_S = 3_600.0
+NAMED = re.compile(rb'"sha256"\s*:\s*"([0-9a-f]{64})"')
+"""How a message names the blob with its whole text."""
+
+
+def remove_leftovers(sweep: Sweep) -> int:
+    """Files of workers that are on no record. Mail that somebody sent stays where it is."""
+    known = registry.Registry(sweep.layout).workers
+    found = [
+        (path, worker)
+        for path, worker in _files_of_workers(sweep)
+        if worker not in known and _is_old(sweep, path)
+    ]
+    return sum(sweep.guarded(path, _remove, path, worker) for path, worker in found)
+
+
+def _files_of_workers(sweep: Sweep) -> Iterator[tuple[str, str]]:
+    """Files that belong to one worker, with its id; inboxes last, their documents before them."""
+    layout = sweep.layout
+    for folder in ("logs", "launches", "current", "due"):
+        for name in files.listdir(layout(folder)):
+            yield layout(folder, name), name.partition(".")[0]
+    for name in files.listdir(layout("logical-sessions")):
+        session, _, end = name.rpartition(".")
+        if end == "json" and is_safe_id(session) and not os.path.exists(layout.timeline(session)):
+            try:
+                known = registry.load_logical_session(layout, session)
+            except CorruptStateError:
+                continue  # `doctor` names it
+            if known is not None and known.worker:
+                yield layout.logical_session(session), known.worker
+    for folder in ("outbox", "inbox"):
+        for name in files.listdir(layout("messages", folder)):
+            kind, _, rest = name.partition("-")
+            worker = rest.removesuffix(".jsonl")
+            if kind == "worker" and worker != rest and is_safe_id(worker):
+                yield layout("messages", folder, name), worker
+
+
+def _remove(sweep: Sweep, path: str, worker: str) -> int:
+    box = path == sweep.layout.inbox(worker) if is_safe_id(worker) else False
+    if box and not _is_nobodys(inbox.read(path).mailbox):
+        return 0
+    if sweep.dry_run:
+        return 1
+    with sweep.home.held((LockKind.REGISTRY, ""), (LockKind.INBOX, worker)):
+        if worker in registry.Registry(sweep.layout).workers or not _is_old(sweep, path):
+            return 0
+        if box and not _is_nobodys(inbox.read(path).mailbox):
+            return 0
+        return sweep.remove(path)
+
+
+def _is_nobodys(mailbox: Mailbox) -> bool:
+    """Whether an inbox holds nothing but the dispatch of a child that did not come to be."""
+    return all(entry.message.payload.get(LAUNCHED) is True for entry in mailbox.entries)
+
+
+def _is_old(sweep: Sweep, path: str) -> bool:
+    return sweep.is_past(markers.modified(path) or sweep.now_s, AGE_S)
+
+
+def remove_blobs(sweep: Sweep) -> int:
+    """Long texts that no message names any more: never sent, or deleted with its session."""
+    digests = [
+        name.removesuffix(".txt")
+        for name in files.listdir(sweep.layout("messages", "blobs"))
+        if name.endswith(".txt") and not name.startswith(".")
+    ]
+    old = {digest for digest in digests if _is_old(sweep, sweep.layout.blob(digest))}
+    free = old - _named_blobs(sweep) if old else old
+    paths = [sweep.layout.blob(digest) for digest in sorted(free)]
+    return sum(sweep.guarded(path, _remove_blob, path) for path in paths)
+
+
+def _remove_blob(sweep: Sweep, path: str) -> int:
+    if sweep.dry_run:
+        return 1
+    with sweep.home.held((LockKind.REGISTRY, "")):  # a result is sent under it, its blob kept anew
+        return sweep.remove(path) if _is_old(sweep, path) else 0
+
+
+def _named_blobs(sweep: Sweep) -> set[str]:
+    """The digests in every inbox and archive, damaged lines included. One pass, no parsing."""
+    found: set[str] = set()
+    for top in (sweep.layout("messages", "inbox"), sweep.layout("messages", "archive"),
+                sweep.layout.quarantine):  # fmt: skip
+        for folder, _, names in os.walk(top):
+            for name in names:
+                found |= _named_in(os.path.join(folder, name))
+    return found
+
+
+def _named_in(path: str) -> set[str]:
+    try:
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                return set()
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return {match[1].decode() for match in NAMED.finditer(data)}
+    except OSError:
+        return set()

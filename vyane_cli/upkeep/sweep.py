@@ -13,7 +13,7 @@ from vyane_cli.storage import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vyane_cli.home import Runtime
+    from vyane_cli.home import Home
 
 DAY_S = 86_400.0
 ENDED_S = 3_600.0
@@ -23,10 +23,10 @@ ENDED_S = 3_600.0
 class Sweep:
     """What a run did not do stands in `skipped`; it does the rest."""
 
-    def __init__(self, runtime: Runtime, *, grace_s: float, dry_run: bool) -> None:
-        self.runtime, self.grace_s, self.dry_run = runtime, grace_s, dry_run
-        self.layout, self.now_s = runtime.layout, runtime.clock().at
-        self.keep_s = float(runtime.config["gc.keep_ended_days"]) * DAY_S
+    def __init__(self, home: Home, *, grace_s: float, dry_run: bool) -> None:
+        self.home, self.grace_s, self.dry_run = home, grace_s, dry_run
+        self.layout, self.now_s = home.layout, home.clock().at
+        self.keep_s = float(home.config["gc.keep_ended_days"]) * DAY_S
         self.skipped: list[dict[str, Any]] = []
         self.exit_code = 0
 

@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from vyane_cli.channels.discord import reading, text
-from vyane_cli.channels.discord.discord_limits import Limits
-from vyane_cli.channels.discord.discord_parts import (
+from vyane_cli.channels.discord.forum import PAGES_MAX, Forum
+from vyane_cli.channels.discord.rest import RateLimits, Rest, Stopped
+from vyane_cli.channels.discord.settings import DiscordSettings
+from vyane_cli.channels.discord.text import (
     SILENT,
     fit,
     message_of,
@@ -17,20 +19,17 @@ from vyane_cli.channels.discord.discord_parts import (
     with_cut_files,
     without_files,
 )
-from vyane_cli.channels.discord.forum import PAGES_MAX, Forum
-from vyane_cli.channels.discord.rest import Rest, Stopped
-from vyane_cli.channels.discord.settings import Settings
 from vyane_cli.channels.port import (
     Capabilities,
+    ChannelOutcome,
+    ChannelPage,
+    ChannelVerdict,
     Conversation,
     Opening,
-    Outcome,
-    Page,
     Part,
     Post,
     Sign,
     Surroundings,
-    Verdict,
 )
 
 RENAME_PATIENCE_MS = 2_000
@@ -39,11 +38,11 @@ RENAME_EVERY_S = 300
 SIGNS = {Sign.SEEN: "👀", Sign.DONE: "✅"}
 
 
-def _answered(method: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def _answered(method: Callable[..., ChannelOutcome]) -> Callable[..., ChannelOutcome]:
     """A request that was stopped is an outcome."""
 
     @functools.wraps(method)
-    def call(*args: Any, **named: Any) -> Outcome:
+    def call(*args: Any, **named: Any) -> ChannelOutcome:
         try:
             return method(*args, **named)
         except Stopped as stop:
@@ -61,38 +60,38 @@ class DiscordChannel:
         self,
         name: str,
         account: str,
-        settings: Settings,
+        settings: DiscordSettings,
         memory: dict[str, Any],
         around: Surroundings,
     ) -> None:
         self.fingerprint, self.memory = settings.fingerprint, memory
-        limits = Limits(memory.setdefault("limits", {}), around.now_ms())
+        limits = RateLimits(memory.setdefault("limits", {}), around.now_ms())
         self._rest = Rest(settings, limits, around)
         self._forum = Forum(self._rest, settings, (name, account), memory)
 
     @_answered
-    def check(self) -> Outcome:
+    def check(self) -> ChannelOutcome:
         """Who we are, and whether the forum is one that we can use."""
         return self._forum.look_around()
 
     @_answered
-    def open(self, opening: Opening) -> Outcome:
+    def open(self, opening: Opening) -> ChannelOutcome:
         """The post with this key, or a new one."""
         return self._forum.open(opening)
 
     @_answered
-    def probe(self, conversation: Conversation) -> Outcome:
+    def probe(self, conversation: Conversation) -> ChannelOutcome:
         """How the thread stands."""
         thread = self._forum.ask(self._forum.request("GET", conversation.id, "", "see", "channel"))
         state = thread.get("thread_metadata") or {}
         if state.get("locked"):
             return self._forum.refusal(160005, conversation.id)
-        return Outcome(Verdict.DONE, archived=bool(state.get("archived")))
+        return ChannelOutcome(ChannelVerdict.DONE, archived=bool(state.get("archived")))
 
     @_answered
     def mark(
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
-    ) -> Outcome:
+    ) -> ChannelOutcome:
         """One change for both. Closing waits for no title that may not be changed yet."""
         thread = conversation.id
         name = None if title is None else text.title(title)
@@ -100,7 +99,7 @@ class DiscordChannel:
         try:
             self._change(thread, name, closed)
         except Stopped as stop:
-            if name is None or stop.outcome.verdict is not Verdict.LATER:
+            if name is None or stop.outcome.verdict is not ChannelVerdict.LATER:
                 raise
             if stop.code == 50083 and closed is None:  # archived: it is opened for the new title
                 self._change(thread, name, False)
@@ -113,7 +112,7 @@ class DiscordChannel:
         if closed is not None:
             self._forum.note_closed(thread, closed)
         note = "closed without its new title" if left_out else ""
-        return Outcome(Verdict.DONE, detail=note, quiet=left_out)
+        return ChannelOutcome(ChannelVerdict.DONE, detail=note, quiet=left_out)
 
     def _change(self, thread: str, name: str | None, closed: bool | None) -> None:
         body: dict[str, Any] = {} if name is None else {"name": name}
@@ -131,7 +130,7 @@ class DiscordChannel:
         return plan_parts(post)
 
     @_answered
-    def post(self, conversation: Conversation, part: Part, nonce: str) -> Outcome:
+    def post(self, conversation: Conversation, part: Part, nonce: str) -> ChannelOutcome:
         """Show a part; without its file where Discord takes none."""
         note = ""
         tries = [part, *with_cut_files(part), *without_files(part)]
@@ -149,18 +148,22 @@ class DiscordChannel:
                     continue
                 return self._not_posted(stop, conversation)
             self._forum.note_closed(conversation.id, False)
-            return Outcome(Verdict.DONE, id=str(made["id"]), detail=note, quiet=bool(note))
-        return Outcome(Verdict.REFUSED, "refused", note)
+            return ChannelOutcome(
+                ChannelVerdict.DONE, id=str(made["id"]), detail=note, quiet=bool(note)
+            )
+        return ChannelOutcome(ChannelVerdict.REFUSED, "refused", note)
 
-    def _not_posted(self, stop: Stopped, conversation: Conversation) -> Outcome:
+    def _not_posted(self, stop: Stopped, conversation: Conversation) -> ChannelOutcome:
         if stop.code == 10008:  # what this nonce posted was removed by a person: it stays away
-            return Outcome(Verdict.DONE, "removed", "somebody removed it", quiet=True)
+            return ChannelOutcome(ChannelVerdict.DONE, "removed", "somebody removed it", quiet=True)
         if stop.code == 50083:  # a post opens an archived thread, unless it is locked
             return self._forum.refusal(160005, conversation.id)
         raise stop
 
     @_answered
-    def find_post(self, conversation: Conversation, part: Part, nonce: str, after: str) -> Outcome:
+    def find_post(
+        self, conversation: Conversation, part: Part, nonce: str, after: str
+    ) -> ChannelOutcome:
         """Our message with this text behind `after`: Discord shows no nonce of old messages."""
         me = self._forum.place()["me"]
         wanted = text.clean(fit(part.text)).strip()
@@ -169,11 +172,11 @@ class DiscordChannel:
                 content = str(message.get("content") or "")
                 same = content == wanted or content.startswith(wanted + "\n-# ")
                 if same and str((message.get("author") or {}).get("id")) == me:
-                    return Outcome(Verdict.DONE, id=str(message["id"]))
-        return Outcome(Verdict.DONE)
+                    return ChannelOutcome(ChannelVerdict.DONE, id=str(message["id"]))
+        return ChannelOutcome(ChannelVerdict.DONE)
 
     @_answered
-    def edit(self, conversation: Conversation, message: str, part: Part) -> Outcome:
+    def edit(self, conversation: Conversation, message: str, part: Part) -> ChannelOutcome:
         """Change a message, also in an archived thread: it is opened, and put away again."""
         thread = conversation.id
         body = message_of(part)[0]
@@ -185,17 +188,17 @@ class DiscordChannel:
             if stop.code != 50083:
                 raise
             standing = self.probe(conversation)
-            if standing.verdict is not Verdict.DONE:
+            if standing.verdict is not ChannelVerdict.DONE:
                 return standing
             self._change(thread, None, False)
             self._forum.ask(request)
             self._change(thread, None, True)
-        return Outcome(Verdict.DONE, id=message)
+        return ChannelOutcome(ChannelVerdict.DONE, id=message)
 
     # ------------------------------------------------------------------ in
 
     @_answered
-    def read(self, conversation: Conversation, cursor: str) -> Outcome:
+    def read(self, conversation: Conversation, cursor: str) -> ChannelOutcome:
         """What people wrote and changed since the cursor."""
         known = reading.parse_cursor(cursor)
         me = self._forum.place()["me"]
@@ -203,30 +206,32 @@ class DiscordChannel:
         found = reading.take(known, [one for page in pages for one in page], me, self._rest.fetch)
         problem = reading.NO_CONTENT if found.hidden else ""
         more = len(pages) == PAGES_MAX and not found.hidden
-        page = Page(found.messages, reading.render_cursor(found.known), more, problem)
-        return Outcome(Verdict.DONE, page=page)
+        page = ChannelPage(found.messages, reading.render_cursor(found.known), more, problem)
+        return ChannelOutcome(ChannelVerdict.DONE, page=page)
 
     @_answered
-    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> Outcome:
+    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> ChannelOutcome:
         """After the newest message, or by the ids, which are times, after what was there then."""
         thread = conversation.id
         if at_ms:
             then = reading.snowflake_at(at_ms)
             cursor = reading.render_cursor(reading.Known(then, {}, then))
-            return Outcome(Verdict.DONE, page=Page((), cursor))
+            return ChannelOutcome(ChannelVerdict.DONE, page=ChannelPage((), cursor))
         request = self._forum.request("GET", thread, "/messages", "read", "list")
         found = self._forum.ask(request._replace(query={"limit": "1"}))
         if not found:
             self._forum.believe_nothing()
         newest = int(found[0]["id"]) if found else int(thread)
         known = reading.Known(newest, {}, newest)
-        return Outcome(Verdict.DONE, page=Page((), reading.render_cursor(known)))
+        return ChannelOutcome(
+            ChannelVerdict.DONE, page=ChannelPage((), reading.render_cursor(known))
+        )
 
     @_answered
     def acknowledge(
         self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
-    ) -> Outcome:
+    ) -> ChannelOutcome:
         """A reaction of our own."""
         path = f"/messages/{message}/reactions/{quote(SIGNS[sign])}/@me"
         self._forum.ask(self._forum.request("PUT", conversation.id, path, "react", "react"))
-        return Outcome(Verdict.DONE)
+        return ChannelOutcome(ChannelVerdict.DONE)

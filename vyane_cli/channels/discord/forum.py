@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from vyane_cli.channels.discord.discord_errors import CODES, NO_FORUM, Row, outcome_of
-from vyane_cli.channels.discord.discord_parts import message_of
+from vyane_cli.channels.discord.errors import CODES, NO_FORUM, ErrorRow, outcome_of
 from vyane_cli.channels.discord.rest import Request, Rest, Stopped
-from vyane_cli.channels.discord.settings import Settings
-from vyane_cli.channels.discord.text import title
-from vyane_cli.channels.port import Conversation, File, Opening, Outcome, Verdict
+from vyane_cli.channels.discord.settings import DiscordSettings
+from vyane_cli.channels.discord.text import message_of, title
+from vyane_cli.channels.port import ChannelOutcome, ChannelVerdict, Conversation, File, Opening
 
 FORUM = 15
 REQUIRE_TAG = 1 << 4
@@ -23,7 +22,7 @@ class Forum:
     """One forum as one bot sees it. `memory` keeps what need not be asked again."""
 
     def __init__(
-        self, rest: Rest, settings: Settings, bot: tuple[str, str], memory: dict[str, Any]
+        self, rest: Rest, settings: DiscordSettings, bot: tuple[str, str], memory: dict[str, Any]
     ) -> None:
         """`bot`: channel and account, as a conversation names them."""
         self.rest, self.settings, self.bot, self.memory = rest, settings, bot, memory
@@ -31,7 +30,7 @@ class Forum:
 
     # ------------------------------------------------------------------ who and where
 
-    def look_around(self) -> Outcome:
+    def look_around(self) -> ChannelOutcome:
         """Ask who we are and what the forum is; the answers are kept."""
         self.memory.pop("place", None)
         settings = self.settings
@@ -41,8 +40,8 @@ class Forum:
             return self._off(NO_FORUM)
         guild = str(forum.get("guild_id"))
         if settings.guild not in ("", guild):
-            return Outcome(
-                Verdict.OFF,
+            return ChannelOutcome(
+                ChannelVerdict.OFF,
                 "wrong-guild",
                 f"the forum {settings.forum} is in the server {guild}, not in {settings.guild}",
                 "set channels.discord.guild to the server of the forum",
@@ -62,21 +61,23 @@ class Forum:
             "me": str(me["id"]),
             "tags": [tags.get(tag, tag) for tag in settings.tags],
         }
-        return Outcome(Verdict.DONE, detail=f"{me.get('username')} in #{forum.get('name')}")
+        return ChannelOutcome(
+            ChannelVerdict.DONE, detail=f"{me.get('username')} in #{forum.get('name')}"
+        )
 
     def place(self) -> Mapping[str, Any]:
         """The answers of `look_around` under these settings."""
         place = self.memory.get("place")
         if not isinstance(place, dict) or place.get("fingerprint") != self.settings.fingerprint:
             outcome = self.look_around()
-            if outcome.verdict is not Verdict.DONE:
+            if outcome.verdict is not ChannelVerdict.DONE:
                 raise Stopped(outcome)
             place = self.memory["place"]
         return dict(place)
 
     # ------------------------------------------------------------------ a session's post
 
-    def open(self, opening: Opening) -> Outcome:
+    def open(self, opening: Opening) -> ChannelOutcome:
         """The post with this key, among the open and the closed ones, or a new one."""
         found = self._find(opening.key)
         thread = found or self._make(opening)
@@ -86,7 +87,7 @@ class Forum:
             del threads[old]
         where = Conversation(*self.bot, thread, self.settings.forum)
         # the id of a post is that of its first message too
-        return Outcome(Verdict.DONE, id=thread, conversation=where, found=bool(found))
+        return ChannelOutcome(ChannelVerdict.DONE, id=thread, conversation=where, found=bool(found))
 
     def _make(self, opening: Opening) -> str:
         first = opening.first
@@ -99,12 +100,20 @@ class Forum:
         forum = self.settings.forum
         path = f"/channels/{forum}/threads"
         request = Request(
-            "POST", path, "open", "open", forum, "the forum", body, files, creates=True
+            method="POST",
+            path=path,
+            action="open",
+            route="open",
+            top=forum,
+            place="the forum",
+            body=body,
+            files=files,
+            creates=True,
         )
         try:
             return str(self._own(lambda: self.tidying(request))["id"])
         except Stopped as stop:
-            if stop.outcome.verdict is not Verdict.UNKNOWN:
+            if stop.outcome.verdict is not ChannelVerdict.UNKNOWN:
                 raise
         # it may have been made although no answer came
         return self._find(opening.key) or str(self._own(lambda: self.tidying(request))["id"])
@@ -147,7 +156,7 @@ class Forum:
         try:
             self._get(f"/channels/{thread}", "see", "channel", top=thread)
         except Stopped as stop:
-            if stop.outcome.verdict is Verdict.GONE:
+            if stop.outcome.verdict is ChannelVerdict.GONE:
                 return False
             raise
         return True
@@ -157,7 +166,7 @@ class Forum:
         try:
             return str(self._get(path, "read", "message", top=thread).get("content") or "")
         except Stopped as stop:
-            if stop.outcome.verdict is Verdict.ABSENT:
+            if stop.outcome.verdict is ChannelVerdict.ABSENT:
                 return ""
             raise
 
@@ -203,7 +212,16 @@ class Forum:
             raise Stopped(self.refusal(10003, thread))
         place, full = f"the thread {thread}", f"/channels/{thread}{path}"
         return Request(
-            method, full, action, route, thread, place, body, files, None, route == "post"
+            method=method,
+            path=full,
+            action=action,
+            route=route,
+            top=thread,
+            place=place,
+            body=body,
+            files=files,
+            query=None,
+            creates=route == "post",
         )
 
     def pages(self, thread: str, after: str) -> Iterator[list[Mapping[str, Any]]]:
@@ -228,7 +246,7 @@ class Forum:
                 self._own(lambda: self._get(f"/channels/{forum}", "see", "channel"))
             raise
 
-    def refusal(self, code: int, thread: str) -> Outcome:
+    def refusal(self, code: int, thread: str) -> ChannelOutcome:
         """What a code means, where Discord has not said it in so many words."""
         return outcome_of(0, code, "post", f"the thread {thread}", "", self.rest.around.now_ms())
 
@@ -241,7 +259,17 @@ class Forum:
         top: str = "",
     ) -> Any:
         where = top or self.settings.forum
-        return self.ask(Request("GET", path, action, route, where, "the forum", query=query))
+        return self.ask(
+            Request(
+                method="GET",
+                path=path,
+                action=action,
+                route=route,
+                top=where,
+                place="the forum",
+                query=query,
+            )
+        )
 
     def _own(self, call: Callable[[], Any]) -> Any:
         """A call about the forum itself: without it nothing of this channel works."""
@@ -250,17 +278,17 @@ class Forum:
         except Stopped as stop:
             if stop.code != 10003:
                 raise
-            outcome = Outcome(
-                Verdict.OFF,
+            outcome = ChannelOutcome(
+                ChannelVerdict.OFF,
                 "forum-gone",
                 f"there is no forum {self.settings.forum}, or the bot cannot see it",
                 "set channels.discord.forum to a forum's id, and invite the bot to its server",
             )
             raise Stopped(outcome, stop.code) from None
 
-    def _off(self, row: Row) -> Outcome:
+    def _off(self, row: ErrorRow) -> ChannelOutcome:
         place = f"channel {self.settings.forum}"
-        return Outcome(row.verdict, row.reason, row.detail.format(place=place), row.fix)
+        return ChannelOutcome(row.verdict, row.reason, row.detail.format(place=place), row.fix)
 
 
 def _names(text: str, key: str) -> bool:

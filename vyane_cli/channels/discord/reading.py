@@ -76,7 +76,7 @@ def begin_of(known: Known) -> str:
     return str(max(begin, known.floor))
 
 
-class Reading(NamedTuple):
+class ReadMessages(NamedTuple):
     """What came of the messages behind a cursor."""
 
     messages: tuple[Incoming, ...]
@@ -90,7 +90,7 @@ def take(
     raw: Sequence[Mapping[str, Any]],
     me: str,
     fetch: Callable[[str], str | None],
-) -> Reading:
+) -> ReadMessages:
     """Sort what was listed, oldest first, into what is new, edited, and none of ours."""
     found = []
     edits = dict(known.edits)
@@ -111,16 +111,18 @@ def take(
         author = message["author"]
         found.append(
             Incoming(
-                ident,
-                str(author["id"]),
-                str(author.get("global_name") or author.get("username") or author["id"]),
-                text_of(message, me, fetch),
-                _time(edited) if ident in edits else time_of(ident),
-                ident in edits,
+                id=ident,
+                author=str(author["id"]),
+                name=str(author.get("global_name") or author.get("username") or author["id"]),
+                text=text_of(message, me, fetch),
+                at_ms=_time(edited) if ident in edits else time_of(ident),
+                edited=ident in edits,
             )
         )
         edits[ident] = edited
-    return Reading(tuple(found), known._replace(newest=newest, edits=_near(edits, newest)), hidden)
+    return ReadMessages(
+        tuple(found), known._replace(newest=newest, edits=_near(edits, newest)), hidden
+    )
 
 
 def _near(edits: Mapping[str, str], newest: int) -> dict[str, str]:

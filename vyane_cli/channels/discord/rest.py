@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from vyane_cli import __version__
-from vyane_cli.channels.discord.discord_errors import fields_of, outcome_of
-from vyane_cli.channels.discord.discord_limits import Limits
-from vyane_cli.channels.discord.settings import Settings, is_loopback
-from vyane_cli.channels.port import File, Outcome, Surroundings, Verdict
+from vyane_cli.channels.discord.errors import fields_of, outcome_of
+from vyane_cli.channels.discord.settings import DiscordSettings, is_loopback
+from vyane_cli.channels.port import ChannelOutcome, ChannelVerdict, File, Surroundings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import urllib3
+
 
 AGENT = f"DiscordBot (https://vyane.invalid, {__version__})"
 """Discord asks for this form and may turn others away."""
@@ -25,7 +26,7 @@ TIMEOUT_S = 10.0
 TRIES = 3
 """How often a request that changes nothing twice is sent, when its answer does not come."""
 PAUSE_MS = 500
-LATER_MS = 30_000
+REST_LATER_MS = 30_000
 CDN = ("cdn.discordapp.com", "media.discordapp.net")
 ATTACHMENT_MAX = 64 * 1024
 FETCHES = 2
@@ -36,7 +37,7 @@ FETCH_TIMEOUT_S = 3.0
 class Stopped(Exception):  # noqa: N818  it carries an outcome through the adapter, no error
     """A request that was not taken, or whose fate is unknown."""
 
-    def __init__(self, outcome: Outcome, code: int = 0, status: int = 0) -> None:
+    def __init__(self, outcome: ChannelOutcome, code: int = 0, status: int = 0) -> None:
         super().__init__(outcome.reason)
         self.outcome, self.code, self.status = outcome, code, status
 
@@ -66,7 +67,7 @@ class Request(NamedTuple):
 class Rest:
     """The API for one run."""
 
-    def __init__(self, settings: Settings, limits: Limits, around: Surroundings) -> None:
+    def __init__(self, settings: DiscordSettings, limits: RateLimits, around: Surroundings) -> None:
         self.settings, self.limits, self.around = settings, limits, around
         self._pool: urllib3.PoolManager | None = None
 
@@ -198,8 +199,8 @@ class Rest:
             return
         banned = self.limits.banned
         raise Stopped(
-            Outcome(
-                Verdict.LATER,
+            ChannelOutcome(
+                ChannelVerdict.LATER,
                 "banned" if banned else "rate-limited",
                 "Discord's network turns this machine away for some minutes"
                 if banned
@@ -228,13 +229,15 @@ class Rest:
     def _lost(self, request: Request, words: str) -> Stopped:
         """No answer: of a create we do not know whether it was taken, all else can be repeated."""
         if request.creates:
-            return Stopped(Outcome(Verdict.UNKNOWN, "no-answer", words))
+            return Stopped(ChannelOutcome(ChannelVerdict.UNKNOWN, "no-answer", words))
         return self._unreachable(words)
 
     def _unreachable(self, words: str) -> Stopped:
-        retry = self.around.now_ms() + LATER_MS
+        retry = self.around.now_ms() + REST_LATER_MS
         return Stopped(
-            Outcome(Verdict.LATER, "unreachable", words, retry_ms=retry, everywhere=True)
+            ChannelOutcome(
+                ChannelVerdict.LATER, "unreachable", words, retry_ms=retry, everywhere=True
+            )
         )
 
 
@@ -259,3 +262,86 @@ def _encode(body: Mapping[str, Any], files: Sequence[File]) -> tuple[bytes, str]
         field.make_multipart(content_type="text/plain; charset=utf-8")
         parts.append(field)
     return encode_multipart_formdata(parts)
+
+
+MARGIN_MS = 50
+"""Added to each time: two clocks, and milliseconds that were rounded."""
+LONGEST_MS = 24 * 3_600_000
+"""No wait is longer: a clock that was set back must not stop a channel for years."""
+BAN_MS = 10 * 60_000
+"""The network before the API turns clients away that were refused too often, and does not say for
+how long. Ten minutes is the window in which it counts."""
+
+
+class RateLimits:
+    """The limits of one bot. `state` is JSON; it changes in place."""
+
+    def __init__(self, state: dict[str, Any], now_ms: int) -> None:
+        self.state = state
+        if not isinstance(state.get("until"), dict) or not isinstance(state.get("buckets"), dict):
+            state.clear()
+            state.update(buckets={}, until={})
+        until = state["until"]
+        for key in [key for key, at in until.items() if not _lies_ahead(at, now_ms)]:
+            del until[key]
+
+    def free_ms(self, route: str, top: str) -> int:
+        """When the next request of this route may go out; 0 for at once."""
+        until = self.state["until"]
+        keys = ("global", "ban", self._key(route, top), f"{route}|{top}")
+        return max(int(until.get(key, 0)) for key in keys)
+
+    def is_everywhere(self, now_ms: int) -> bool:
+        """Whether every route waits."""
+        until = self.state["until"]
+        return max(int(until.get("global", 0)), int(until.get("ban", 0))) > now_ms
+
+    @property
+    def banned(self) -> bool:
+        """Whether the last thing heard was a ban."""
+        return "ban" in self.state["until"]
+
+    def learn(self, route: str, top: str, headers: Mapping[str, str], now_ms: int) -> None:
+        """Take in the headers of an answer."""
+        if bucket := headers.get("X-RateLimit-Bucket"):
+            self.state["buckets"][route] = bucket
+        remaining, after = (
+            headers.get("X-RateLimit-Remaining"),
+            headers.get("X-RateLimit-Reset-After"),
+        )
+        if remaining == "0" and (seconds := _number(after)) is not None:
+            self._hold(self._key(route, top), now_ms, seconds)
+
+    def refused(
+        self, route: str, top: str, headers: Mapping[str, str], body: object, now_ms: int
+    ) -> None:
+        """Take in a 429."""
+        data = body if isinstance(body, dict) else {}
+        seconds = _number(data.get("retry_after"))
+        if seconds is None:
+            seconds = _number(headers.get("Retry-After"))
+        if seconds is None:
+            self.state["until"]["ban"] = now_ms + BAN_MS
+        elif data.get("global") is True or headers.get("X-RateLimit-Global") == "true":
+            self._hold("global", now_ms, seconds)
+        else:
+            self._hold(f"{route}|{top}", now_ms, seconds)
+
+    def _hold(self, key: str, now_ms: int, seconds: float) -> None:
+        wait = min(int(seconds * 1000) + MARGIN_MS, LONGEST_MS)
+        self.state["until"][key] = max(now_ms + wait, int(self.state["until"].get(key, 0)))
+
+    def _key(self, route: str, top: str) -> str:
+        return f"{self.state['buckets'].get(route, route)}|{top}"
+
+
+def _lies_ahead(at: object, now_ms: int) -> bool:
+    return isinstance(at, int) and now_ms < at <= now_ms + LONGEST_MS + MARGIN_MS
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if 0 <= number < 1e9 else None

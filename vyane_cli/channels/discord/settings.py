@@ -23,7 +23,7 @@ COMMAND_S = 10
 _GUIDE = "set DISCORD_TOKEN_FILE to a file that holds the bot's token"
 
 
-class Settings(NamedTuple):
+class DiscordSettings(NamedTuple):
     """Everything that is known before the first request."""
 
     guild: str
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
         return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
-def read_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+def read_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> DiscordSettings:
     """The settings in force; InvalidInputError names the one that cannot be right."""
     guild = _snowflake("channels.discord.guild", str(settings["guild"]).strip(), optional=True)
     forum = _snowflake("channels.discord.forum", str(settings["forum"]).strip())
@@ -48,7 +48,9 @@ def read_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Se
         raise InvalidInputError(
             "channels.discord.tags", ", ".join(tags), f"at most {TAGS_MAX} tags: Discord's limit"
         )
-    return Settings(guild, forum, tags, read_address(environ), read_token(environ))
+    return DiscordSettings(
+        guild=guild, forum=forum, tags=tags, api=read_address(environ), token=read_token(environ)
+    )
 
 
 def _snowflake(field: str, text: str, *, optional: bool = False) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from vyane_cli.channels.port import File, Part, Post
 from vyane_cli.kernel.text import utf16_length
 
 LIMIT = 2_000
@@ -137,7 +138,7 @@ def _language(info: str) -> str:
 # ------------------------------------------------------------------ cutting
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of the flat text, and where it stands."""
 
     text: str
@@ -146,7 +147,7 @@ class Line(NamedTuple):
     after: str | None
 
 
-def _lines(text: str) -> Iterator[Line]:
+def _lines(text: str) -> Iterator[TextLine]:
     state: str | None = None
     for row in text.split("\n"):
         before = state
@@ -154,10 +155,10 @@ def _lines(text: str) -> Iterator[Line]:
         for number, piece in enumerate(pieces[1:], 1):
             last = number == len(pieces) - 1
             state = (_language(piece) if last else "") if state is None else None
-        yield Line(row, before, state)
+        yield TextLine(row, before, state)
 
 
-def _cut_long(text: str, limit: int) -> list[Line]:
+def _cut_long(text: str, limit: int) -> list[TextLine]:
     """Lines that fit a message with the fences around them."""
     found = []
     for line in _lines(text):
@@ -167,12 +168,12 @@ def _cut_long(text: str, limit: int) -> list[Line]:
             head = next(iter(_within(rest.text[:at], before)))
             found.append(head)
             before = head.after
-            rest = Line(rest.text[at:], before, line.after)
+            rest = TextLine(rest.text[at:], before, line.after)
         found.append(rest)
     return found
 
 
-def _around(line: Line) -> int:
+def _around(line: TextLine) -> int:
     """What stands around a line that is a message of its own.
 
     Exactly: two halves of a line are never in one message, where a break would be between them.
@@ -186,11 +187,11 @@ def _fits(text: str, room: int) -> bool:
     return len(text) <= room and utf16_length(text) <= room
 
 
-def _within(piece: str, before: str | None) -> Iterator[Line]:
+def _within(piece: str, before: str | None) -> Iterator[TextLine]:
     opened = "" if before is None else before
     odd = piece.count(FENCE) % 2 == 1
     after = (None if before is not None else opened) if odd else before
-    yield Line(piece, before, after)
+    yield TextLine(piece, before, after)
 
 
 def fitting(text: str, room: int) -> int:
@@ -236,7 +237,7 @@ def _joined(text: str, at: int) -> bool:
     return flags % 2 == 1 and "\U0001f1e6" <= right <= "\U0001f1ff"
 
 
-def _end_of_part(lines: Sequence[Line], start: int, limit: int) -> int:
+def _end_of_part(lines: Sequence[TextLine], start: int, limit: int) -> int:
     """The number of the line before which the message that begins at `start` is cut."""
     size = _opening_size(lines[start])
     for at in range(start, len(lines)):
@@ -247,11 +248,11 @@ def _end_of_part(lines: Sequence[Line], start: int, limit: int) -> int:
     return len(lines)
 
 
-def _opening_size(line: Line) -> int:
+def _opening_size(line: TextLine) -> int:
     return 0 if line.before is None else len(FENCE) + len(line.before) + 1
 
 
-def _best_cut(lines: Sequence[Line], start: int, end: int, limit: int) -> int:
+def _best_cut(lines: Sequence[TextLine], start: int, end: int, limit: int) -> int:
     """Where to cut, up to `end`: at an empty line, else outside of code, if half stays.
 
     Never between a fence and its first line.
@@ -275,10 +276,91 @@ def _best_cut(lines: Sequence[Line], start: int, end: int, limit: int) -> int:
     return best
 
 
-def _render(lines: Sequence[Line]) -> str:
+def _render(lines: Sequence[TextLine]) -> str:
     head = [] if lines[0].before is None else [FENCE + lines[0].before]
     tail = [] if lines[-1].after is None else [FENCE]
     rows = [*head, *(line.text for line in lines), *tail]
     if head and len(lines) > 0 and lines[0].text == FENCE:
         rows = rows[2:]  # nothing of the block is left: it was closed in the message before
     return "\n".join(rows).strip("\n")
+
+
+NO_PREVIEWS, SILENT = 1 << 2, 1 << 12
+PARTS_MAX = 8
+"""A text of more messages is shown by its beginning, and goes out whole as a file."""
+EXCERPT = 1_200
+FILE_MAX = 8 * 1024 * 1024
+CUT_FILE = 256 * 1024
+_EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+NOBODY: Mapping[str, Any] = {"parse": []}
+
+
+def plan_parts(post: Post) -> Sequence[Part]:
+    """The messages of a post; a very long one is its beginning and a file."""
+    whole = clean(post.text)
+    if not whole.strip():
+        return []
+    # more than so many characters are more than so many messages, without a look at each
+    pieces = [] if len(whole) > PARTS_MAX * LIMIT else split(whole)
+    files: tuple[File, ...] = ()
+    if not pieces or len(pieces) > PARTS_MAX:
+        begin = _EMPTY_LINES.sub("", whole)[: 4 * EXCERPT]
+        head = (split(begin, EXCERPT) or ["…"])[0]
+        note = f"-# {len(whole):,} characters in all: output.txt"
+        data = whole.encode("utf-8", "replace")
+        if len(data) > FILE_MAX:
+            whole = data[:FILE_MAX].decode("utf-8", "ignore")
+            note += f", cut after {FILE_MAX // 1024 // 1024} MiB"
+        pieces, files = [f"{head}\n{note}"], (File("output.txt", whole),)
+    if post.mention:
+        calls = " ".join(f"<@{user}>" for user in post.mention)
+        together = f"{calls} {pieces[0]}"
+        fits = utf16_length(together) <= LIMIT
+        pieces = [together, *pieces[1:]] if fits else [calls, *pieces]
+    first = Part(pieces[0], files, post.notify, post.mention)
+    return [first, *(Part(piece) for piece in pieces[1:])]
+
+
+def message_of(part: Part) -> tuple[dict[str, Any], tuple[File, ...]]:
+    """A message's body. Whatever its text holds, it calls nobody but `part.mention`."""
+    mentions = {**NOBODY, "users": list(part.mention)} if part.mention else dict(NOBODY)
+    body: dict[str, Any] = {
+        "content": clean(fit(part.text)),
+        "allowed_mentions": mentions,
+        "flags": NO_PREVIEWS | (0 if part.notify else SILENT),
+    }
+    files = tuple(File(_file_name(one.name), one.text) for one in part.files)
+    if files:
+        body["attachments"] = [
+            {"id": str(number), "filename": file.name} for number, file in enumerate(files)
+        ]
+    return body, files
+
+
+def fit(text: str) -> str:
+    """A text that was not made by `plan`: its beginning."""
+    pieces = split(text)
+    return pieces[0] if len(pieces) > 1 else text
+
+
+def with_cut_files(part: Part) -> list[Part]:
+    """The same with shorter files, if they can be shorter."""
+    if not any(len(file.text) > CUT_FILE for file in part.files):
+        return []
+    files = tuple(File(file.name, file.text[:CUT_FILE]) for file in part.files)
+    note = f"-# the file is cut: Discord takes no larger one here; {CUT_FILE:,} characters are left"
+    return [part._replace(files=files, text=f"{part.text}\n{note}")]
+
+
+def without_files(part: Part) -> list[Part]:
+    """The same without files, if it has any."""
+    if not part.files:
+        return []
+    note = "-# the file is left out: Discord did not take it"
+    return [part._replace(files=(), text=f"{part.text}\n{note}")]
+
+
+def _file_name(name: str) -> str:
+    """A plain name: letters, digits, and little else."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    return kept.strip(".")[-80:] or "file.txt"

@@ -11,25 +11,23 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vyane_cli.channels.file import file_disk
-from vyane_cli.channels.file.file_disk import FILE_MAX
-from vyane_cli.channels.file.thread import Thread, extend, parse_thread, render_block
+from vyane_cli.channels.file.thread import ThreadFile, extend, parse_thread, render_block
 from vyane_cli.channels.port import (
     Capabilities,
+    ChannelOutcome,
+    ChannelPage,
+    ChannelVerdict,
     Conversation,
     File,
     Incoming,
     Opening,
-    Outcome,
-    Page,
     Part,
     Post,
     Sign,
     Surroundings,
-    Verdict,
 )
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.kernel.config import Key
@@ -73,19 +71,19 @@ class FileChannel:
 
     # ------------------------------------------------------------------ conversations
 
-    def check(self) -> Outcome:
+    def check(self) -> ChannelOutcome:
         """Whether the folder is there, or can be made."""
         try:
-            file_disk.step("mkdir", self.folder)
+            step("mkdir", self.folder)
             os.makedirs(self.folder, 0o700, exist_ok=True)
         except OSError as error:
             return self._off(error)
-        return Outcome(Verdict.DONE)
+        return ChannelOutcome(ChannelVerdict.DONE)
 
-    def open(self, opening: Opening) -> Outcome:
+    def open(self, opening: Opening) -> ChannelOutcome:
         """The thread with this key, wherever in the folder it was renamed to, or a new one."""
         ready = self.check()
-        if ready.verdict is not Verdict.DONE:
+        if ready.verdict is not ChannelVerdict.DONE:
             return ready
         path = self._find(opening.key)
         found = bool(path)
@@ -96,12 +94,14 @@ class FileChannel:
             thread.title, thread.key, thread.body = one_line(opening.title), opening.key, ["", ""]
             text = thread.render() + render_block(opening.first.text, opening.nonce)
             try:
-                file_disk.replace(path, text.encode("utf-8", "replace"))
+                replace(path, text.encode("utf-8", "replace"))
             except OSError as error:
                 return self._off(error)
         name = os.path.basename(path)[: -len(".md")]
         where = Conversation(NAME, self.account, name, os.path.basename(self.folder))
-        return Outcome(Verdict.DONE, id=opening.nonce, conversation=where, found=found)
+        return ChannelOutcome(
+            ChannelVerdict.DONE, id=opening.nonce, conversation=where, found=found
+        )
 
     def _find(self, key: str) -> str:
         """The thread that names this key in its head; empty when there is none."""
@@ -122,12 +122,12 @@ class FileChannel:
                 return path
         return ""
 
-    def probe(self, conversation: Conversation) -> Outcome:
+    def probe(self, conversation: Conversation) -> ChannelOutcome:
         """A file that nobody may write is locked; one that is not there is gone."""
         found = self._load_to_write(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
-        return Outcome(Verdict.DONE, archived=found[2].closed)
+        return ChannelOutcome(ChannelVerdict.DONE, archived=found[2].closed)
 
     # ------------------------------------------------------------------ out
 
@@ -142,75 +142,79 @@ class FileChannel:
         whole = (File("whole.txt", text),)
         return (Part(f"{text[:HEAD]}\n\n{note}", whole, post.notify, post.mention),)
 
-    def post(self, conversation: Conversation, part: Part, nonce: str) -> Outcome:
+    def post(self, conversation: Conversation, part: Part, nonce: str) -> ChannelOutcome:
         """Append a block. A block that a crash left unfinished at the end is taken away first."""
         found = self._load_to_write(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
         path, data, thread = found
         if thread.holds(nonce):
-            return Outcome(Verdict.DONE, id=nonce)
+            return ChannelOutcome(ChannelVerdict.DONE, id=nonce)
         text = part.text
         try:
             for file in part.files:
                 name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.name).strip(".-") or "text.txt"
                 beside = os.path.join(f"{path[: -len('.md')]}.files", f"{nonce}-{name}")
-                file_disk.step("mkdir", os.path.dirname(beside))
+                step("mkdir", os.path.dirname(beside))
                 os.makedirs(os.path.dirname(beside), 0o700, exist_ok=True)
-                file_disk.replace(beside, file.text.encode("utf-8", "replace"))
+                replace(beside, file.text.encode("utf-8", "replace"))
                 text += f"\n\n[{name}]({os.path.relpath(beside, self.folder)})"
             if thread.closed:
                 thread.closed = False
-                file_disk.rewrite(path, data, thread.render())
+                rewrite(path, data, thread.render())
                 return self.post(conversation, part._replace(text=text, files=()), nonce)
-            file_disk.append(path, data, thread.unfinished, render_block(text, nonce))
+            append(path, data, thread.unfinished, render_block(text, nonce))
         except OSError as error:
             return self._storage(path, error)
-        return Outcome(Verdict.DONE, id=nonce)
+        return ChannelOutcome(ChannelVerdict.DONE, id=nonce)
 
-    def find_post(self, conversation: Conversation, part: Part, nonce: str, after: str) -> Outcome:
+    def find_post(
+        self, conversation: Conversation, part: Part, nonce: str, after: str
+    ) -> ChannelOutcome:
         """The mark of a block holds its nonce."""
         found = self._load(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
-        return Outcome(Verdict.DONE, id=nonce if found[2].holds(nonce) else "")
+        return ChannelOutcome(ChannelVerdict.DONE, id=nonce if found[2].holds(nonce) else "")
 
-    def edit(self, conversation: Conversation, message: str, part: Part) -> Outcome:
+    def edit(self, conversation: Conversation, message: str, part: Part) -> ChannelOutcome:
         """Write the file anew with this block changed."""
         found = self._load_to_write(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
         path, data, thread = found
         if not thread.change(message, part.text):
-            return Outcome(Verdict.ABSENT, "unknown-message", f"the post {message} was removed")
+            return ChannelOutcome(
+                ChannelVerdict.ABSENT, "unknown-message", f"the post {message} was removed"
+            )
         try:
-            file_disk.rewrite(path, data, thread.render())
+            rewrite(path, data, thread.render())
         except OSError as error:
             return self._storage(path, error)
-        return Outcome(Verdict.DONE, id=message)
+        return ChannelOutcome(ChannelVerdict.DONE, id=message)
 
     def mark(
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
-    ) -> Outcome:
+    ) -> ChannelOutcome:
         """The first line is the title; the second says whether it is closed."""
         found = self._load_to_write(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
         path, data, thread = found
         thread.title = thread.title if title is None else one_line(title)
         thread.closed = thread.closed if closed is None else closed
         try:
-            file_disk.rewrite(path, data, thread.render())
+            rewrite(path, data, thread.render())
         except OSError as error:
             return self._storage(path, error)
-        return Outcome(Verdict.DONE)
+        return ChannelOutcome(ChannelVerdict.DONE)
 
     # ------------------------------------------------------------------ in
 
-    def read(self, conversation: Conversation, cursor: str) -> Outcome:
+    def read(self, conversation: Conversation, cursor: str) -> ChannelOutcome:
         """The person's lines that are new or changed. A line counts once its end is written."""
         found = self._load(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
         path, _, thread = found
         written, onward = extend(cursor, thread.lines)
@@ -218,30 +222,42 @@ class FileChannel:
         name = self.around.environ.get("LOGNAME") if about.st_uid == os.getuid() else ""
         at_ms = about.st_mtime_ns // 1_000_000
         messages = tuple(
-            Incoming(one.id, author, name or author, one.text, at_ms, one.edited) for one in written
+            Incoming(
+                id=one.id,
+                author=author,
+                name=name or author,
+                text=one.text,
+                at_ms=at_ms,
+                edited=one.edited,
+            )
+            for one in written
         )
-        return Outcome(Verdict.DONE, page=Page(messages, onward))
+        return ChannelOutcome(ChannelVerdict.DONE, page=ChannelPage(messages, onward))
 
-    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> Outcome:
+    def seek_end(self, conversation: Conversation, at_ms: int = 0) -> ChannelOutcome:
         """After the last line that is there."""
         found = self._load(conversation)
-        if isinstance(found, Outcome):
+        if isinstance(found, ChannelOutcome):
             return found
-        return Outcome(Verdict.DONE, page=Page((), extend("", found[2].lines)[1]))
+        return ChannelOutcome(
+            ChannelVerdict.DONE, page=ChannelPage((), extend("", found[2].lines)[1])
+        )
 
     def acknowledge(
         self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
-    ) -> Outcome:
+    ) -> ChannelOutcome:
         """There is no sign to put at a line: the answer is what shows."""
-        return Outcome(Verdict.DONE)
+        return ChannelOutcome(ChannelVerdict.DONE)
 
     # ------------------------------------------------------------------ the file
 
-    def _load(self, conversation: Conversation) -> Outcome | tuple[str, bytes, Thread]:
+    def _load(self, conversation: Conversation) -> ChannelOutcome | tuple[str, bytes, ThreadFile]:
         name = conversation.id
         if not name or name.startswith(".") or os.path.basename(name) != name or "\0" in name:
-            return Outcome(
-                Verdict.GONE, "unknown-thread", f"{name!r} is no name of a thread in the folder"
+            return ChannelOutcome(
+                ChannelVerdict.GONE,
+                "unknown-thread",
+                f"{name!r} is no name of a thread in the folder",
             )
         name = name.removesuffix(".md")
         path = os.path.join(self.folder, name + ".md")
@@ -253,8 +269,8 @@ class FileChannel:
         except FileNotFoundError as error:
             if not os.path.isdir(self.folder):
                 return self._off(error)
-            return Outcome(
-                Verdict.GONE,
+            return ChannelOutcome(
+                ChannelVerdict.GONE,
                 "unknown-thread",
                 f"{path} is gone",
                 f"put it back, {AGAIN}; or `vyane bind SESSION --channel file` makes another",
@@ -267,40 +283,47 @@ class FileChannel:
             return self._storage(path, error)
         if len(data) > FILE_MAX:
             detail = f"{path} is over {FILE_MAX // 1024 // 1024} MiB"
-            return Outcome(
-                Verdict.REFUSED, "too-long", detail, f"move old lines to another file, {AGAIN}"
+            return ChannelOutcome(
+                ChannelVerdict.REFUSED,
+                "too-long",
+                detail,
+                f"move old lines to another file, {AGAIN}",
             )
         return path, data, parse_thread(data.decode("utf-8", "surrogateescape"))
 
-    def _load_to_write(self, conversation: Conversation) -> Outcome | tuple[str, bytes, Thread]:
+    def _load_to_write(
+        self, conversation: Conversation
+    ) -> ChannelOutcome | tuple[str, bytes, ThreadFile]:
         """The same, unless nobody may write it: root could."""
         found = self._load(conversation)
-        if not isinstance(found, Outcome) and not os.stat(found[0]).st_mode & 0o222:
+        if not isinstance(found, ChannelOutcome) and not os.stat(found[0]).st_mode & 0o222:
             return self._locked(found[0])
         return found
 
     # ------------------------------------------------------------------ outcomes
 
-    def _off(self, error: OSError) -> Outcome:
+    def _off(self, error: OSError) -> ChannelOutcome:
         detail = f"{self.folder}: {(error.strerror or 'unusable').lower()}"
         if error.errno in (28, 122):
             return self._storage(self.folder, error)
         back = "put it back, or " if error.errno == errno.ENOENT else ""
         fix = f"{back}set another folder: channels.file.folder"
-        return Outcome(Verdict.OFF, "folder-unusable", detail, fix)
+        return ChannelOutcome(ChannelVerdict.OFF, "folder-unusable", detail, fix)
 
-    def _locked(self, path: str, what: str = "written") -> Outcome:
-        return Outcome(
-            Verdict.LOCKED,
+    def _locked(self, path: str, what: str = "written") -> ChannelOutcome:
+        return ChannelOutcome(
+            ChannelVerdict.LOCKED,
             "locked",
             f"{path} may not be {what}",
             f"chmod u+rw {path}, {AGAIN}",
         )
 
-    def _storage(self, path: str, error: OSError) -> Outcome:
+    def _storage(self, path: str, error: OSError) -> ChannelOutcome:
         wait = BUSY_MS if error.errno == 11 else STORAGE_MS
         detail = f"{path}: {(error.strerror or 'unusable').lower()}"
-        return Outcome(Verdict.LATER, "storage", detail, retry_ms=self.around.now_ms() + wait)
+        return ChannelOutcome(
+            ChannelVerdict.LATER, "storage", detail, retry_ms=self.around.now_ms() + wait
+        )
 
 
 def one_line(text: str) -> str:
@@ -317,3 +340,84 @@ def _owner(path: str) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid-{uid}"
+
+
+FILE_MAX = 16 * 1024 * 1024
+
+
+def _nothing(name: str, path: str) -> None:
+    pass
+
+
+step: Callable[[str, str], None] = _nothing
+"""Called as `step(call, path)` before each call that changes a file. Tests replace it."""
+
+
+def append(path: str, data: bytes, unfinished: int, block: str) -> None:
+    """Put a block at the end, wherever the end is by then: a person may be appending too.
+
+    A crash leaves the block, none of it, or its beginning, which the next one takes away.
+    """
+    if unfinished:
+        rewrite(path, data, data[:-unfinished].decode("utf-8", "surrogateescape"))
+        data = data[:-unfinished]
+    last = data[-2:]
+    gap = "" if last in (b"", b"\n\n") else "\n" if last.endswith(b"\n") else "\n\n"
+    text = (gap + block).encode("utf-8", "replace")
+    step("open", path)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        step("write", path)
+        if os.write(fd, text) < len(text):  # the rest would stand behind what others append
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        step("fsync", path)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def rewrite(path: str, data: bytes, text: str) -> None:
+    """Replace the file; what a person appended since it was read is kept."""
+    changed = text.encode("utf-8", "surrogateescape")
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if os.fstat(fd).st_size < len(data) or os.pread(fd, len(data), 0) != data:
+            raise BlockingIOError(11, "it was changed at this moment")
+        changed += os.pread(fd, FILE_MAX, len(data))
+        seen = os.fstat(fd).st_size
+        replace(path, changed)
+        late = os.pread(fd, FILE_MAX, seen)  # appended between the reading and the rename
+        if late:
+            step("append", path)
+            with open(path, "ab") as file:
+                file.write(late)
+    finally:
+        os.close(fd)
+
+
+def replace(path: str, data: bytes) -> None:
+    """Write a file anew. A crash leaves the old or the new one."""
+    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
+    try:
+        mode = os.stat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        mode = 0o600
+    step("open", temporary)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(fd, mode)
+        while data:
+            step("write", temporary)
+            data = data[os.write(fd, data) :]
+        step("fsync", temporary)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    step("rename", path)
+    os.replace(temporary, path)
+    step("fsync", os.path.dirname(path))
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

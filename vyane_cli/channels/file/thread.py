@@ -17,7 +17,7 @@ _HEAD = re.compile(r"<!-- vyane:thread (\S+) (open|closed) -->")
 _MARK = re.compile(r"> <!-- vyane:post (\S+) (\d{1,6}) -->")
 
 
-class Line(NamedTuple):
+class PersonLine(NamedTuple):
     """One line of the person's."""
 
     number: int
@@ -36,7 +36,7 @@ class Written(NamedTuple):
     edited: bool = False
 
 
-class Thread:
+class ThreadFile:
     """A parsed thread file; `render` gives the same text back, but for what was changed."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Thread:
         self.body: list[str] = []
         self.blocks: dict[str, tuple[int, int]] = {}
         """Nonce → its first and last line in `body`, the mark included."""
-        self.lines: list[Line] = []
+        self.lines: list[PersonLine] = []
         self.unfinished = 0
         """Bytes at the end that a crash left: a block cut short, zeros of a write that was lost."""
 
@@ -70,9 +70,9 @@ class Thread:
         return "\n".join([*self.above, *head, *self.body])
 
 
-def parse_thread(text: str) -> Thread:
+def parse_thread(text: str) -> ThreadFile:
     """Read a thread. Every text is one, an empty one too."""
-    thread = Thread()
+    thread = ThreadFile()
     text, whole = text.rstrip("\0"), len(text)
     thread.unfinished = whole - len(text)
     rows = text.removeprefix("\ufeff").split("\n")
@@ -104,7 +104,7 @@ def parse_thread(text: str) -> Thread:
             number = last + 1
             continue
         if row.strip():
-            thread.lines.append(Line(number, row, region, number < end))
+            thread.lines.append(PersonLine(number, row, region, number < end))
         number += 1
     return thread
 
@@ -125,7 +125,7 @@ def render_block(text: str, nonce: str) -> str:
 # ------------------------------------------------------------------ what is new
 
 
-def extend(cursor: str, lines: Sequence[Line]) -> tuple[list[Written], str]:
+def extend(cursor: str, lines: Sequence[PersonLine]) -> tuple[list[Written], str]:
     """The messages that are new or changed since the cursor, and the cursor after them.
 
     The cursor holds a digest of each line that was taken, with the number of its message: so a
@@ -176,9 +176,9 @@ def _compare(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, i
     ]
 
 
-def _runs(lines: Sequence[Line]) -> list[list[Line]]:
+def _runs(lines: Sequence[PersonLine]) -> list[list[PersonLine]]:
     """The lines by region."""
-    runs: list[list[Line]] = []
+    runs: list[list[PersonLine]] = []
     for line in lines:
         if runs and runs[-1][-1].region == line.region:
             runs[-1].append(line)
@@ -187,7 +187,7 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
     return runs
 
 
-def _text(run: Sequence[Line]) -> str:
+def _text(run: Sequence[PersonLine]) -> str:
     """The lines with the empty ones between them."""
     rows = [run[0].text]
     for before, line in pairwise(run):

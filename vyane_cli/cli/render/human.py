@@ -197,3 +197,9 @@ def complain(message: str, hint: str, message_id: str = "") -> None:
         console.print(
             line, *(Text("       ").append(one) for one in below), sep="\n", soft_wrap=True
         )
+
+
+def shorten(path: str) -> str:
+    """A path with the home folder as `~`."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
