@@ -1,4 +1,4 @@
-"""After a tick: supervise the project of the session. Every entry that serves a host calls this."""
+"""The step after a tick, for every entry that serves a host: supervise the session's project."""
 
 from __future__ import annotations
 

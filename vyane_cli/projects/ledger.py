@@ -6,8 +6,8 @@ changes. A crash leaves the old or the new file; after a crash, a line of the au
 (`tasks-events.jsonl`) may be missing.
 
 `read` never raises because of a file's content: it is for decisions. `load` raises, for commands. A
-writer holds the lock, takes the `stamp` of the file, reads, and passes the stamp to `save_…`, which
-so notices when an editor saved the file in the meantime.
+writer holds the lock, takes the `stamp` of the file, reads, and passes the stamp to a `save_…`
+function. That function raises if an editor saved the file in the meantime.
 """
 
 from __future__ import annotations
