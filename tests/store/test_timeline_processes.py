@@ -24,10 +24,10 @@ EACH = 10_000 if FULL else 1_000
 WRITER = """
 import sys
 from tests.store.timelines import Desk
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 desk = Desk(sys.argv[1])
 for _ in range(int(sys.argv[2])):
-    with desk.runtime.held((Kind.TIMELINE, desk.session)):
+    with desk.home.held((LockKind.TIMELINE, desk.session)):
         desk.commit(desk.note(sys.argv[3]))
 """
 ROOT = Path(__file__).parents[2]
@@ -49,6 +49,7 @@ def test_two_writers_leave_no_gap_and_a_follower_sees_each_event_once(tmp_path) 
     writers = [run(WRITER, str(tmp_path), str(EACH), name) for name in "ab"]
     path = Desk(tmp_path).path
     while (head := log.read_head(path)) is None or head.seq < EACH // 2:
+        assert not any(writer.poll() for writer in writers), "a writer has failed"
         time.sleep(0.01)
     follow = follower(tmp_path, "--follow")
     stopped = follower(tmp_path, "--follow")
