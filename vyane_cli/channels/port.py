@@ -81,7 +81,7 @@ class Part(NamedTuple):
     notify: bool = False
     """Whether people are notified: for a question or the end. All other parts arrive silently."""
     mention: tuple[str, ...] = ()
-    """Ids of the users that this part may mention. The text of the part mentions no other user."""
+    """Ids of the only users that this part may mention, even if its text names others."""
 
 
 class Post(NamedTuple):

@@ -232,7 +232,7 @@ class Forum:
         )
 
     def pages(self, thread: str, after: str) -> Iterator[list[Mapping[str, Any]]]:
-        """Yield pages of the messages after an id: oldest page first, newest message first."""
+        """Yield pages of the messages after an id: oldest page first, each page newest first."""
         for number in range(PAGES_MAX):
             request = self.request("GET", thread, "/messages", "read", "list")
             page = self.ask(request._replace(query={"after": after, "limit": str(PAGE)}))

@@ -363,7 +363,7 @@ def fit(text: str) -> str:
 
 
 def with_cut_files(part: Part) -> list[Part]:
-    """Return the part with its files cut to CUT_FILE characters; nothing if all are shorter."""
+    """Return the part with files cut to CUT_FILE characters; an empty list if none is longer."""
     if not any(len(file.text) > CUT_FILE for file in part.files):
         return []
     files = tuple(File(file.name, file.text[:CUT_FILE]) for file in part.files)
@@ -372,7 +372,7 @@ def with_cut_files(part: Part) -> list[Part]:
 
 
 def without_files(part: Part) -> list[Part]:
-    """Return the part without its files; nothing if it has none."""
+    """Return the part without its files; an empty list for a part without files."""
     if not part.files:
         return []
     note = "-# the file is left out: Discord did not take it"

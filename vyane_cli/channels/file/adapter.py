@@ -365,8 +365,8 @@ def append(path: str, data: bytes, unfinished: int, block: str) -> None:
     """Append a block at the present end of the file: a person may be appending too.
 
     `data` is the file as it was read; a crash left the `unfinished` bytes at its end. On disk when
-    this returns. A crash leaves the whole block, none of it, or its beginning; the
-    next append removes such a beginning. Raises OSError.
+    this returns. A crash leaves the whole block, none of it, or its beginning; the next append
+    removes such a beginning. Raises OSError.
     """
     if unfinished:
         rewrite(path, data, data[:-unfinished].decode("utf-8", "surrogateescape"))
