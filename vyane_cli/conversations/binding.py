@@ -94,13 +94,12 @@ class Binding(NamedTuple):
     deadline_at: float | None = None
     """An absolute end, which no touch changes."""
     generation: str = ""
-    """A value that is never used twice: it tells this binding from earlier ones of the
-    conversation."""
+    """A value that is never reused: it tells this binding from the conversation's earlier ones."""
     open_since: float = 0.0
     """The time since which the conversation has belonged to this session without a break. Messages
     written before it are not for the session. Binding it again while it is open is no break."""
     earlier_sessions: tuple[str, ...] = ()
-    """Sessions that lost this conversation to another one: the mirror makes them no new one."""
+    """Sessions that lost this conversation to another one: the mirror makes no new one for them."""
     bound_by: str = "system"
     metadata: Mapping[str, Any] = {}
     locked: bool = False
@@ -118,7 +117,7 @@ class Binding(NamedTuple):
 
     @property
     def latest_at(self) -> float | None:
-        """Return the earliest end that activity does not move; None if there is none."""
+        """Return the earliest end that activity does not move; None if no such end exists."""
         age = [self.bound_at + self.max_age_s] if self.max_age_s else []
         deadline = [self.deadline_at] if self.deadline_at is not None else []
         return min(age + deadline, default=None)

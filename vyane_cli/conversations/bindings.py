@@ -169,7 +169,7 @@ def touch(
     max_age_s: float | None = None,
     forced: bool = True,
 ) -> Binding:
-    """Note activity, or set other windows. Activity that is not forced is stored every 15 s."""
+    """Note activity, or set other windows. Store unforced activity at most every 15 s."""
     now_s = home.clock().at
     at = now_s if at is None else at
     if not 0 <= at <= binding.LATEST:

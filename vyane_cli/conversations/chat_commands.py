@@ -42,8 +42,7 @@ class ChatInput(NamedTuple):
     text: str = ""
     command: Command | None = None
     left: tuple[str, ...] = ()
-    """Beginnings of lines that look like a command, or of text after a command, that are not run.
-    """
+    """Beginnings of lines like a command, or of text behind a command, that are not run."""
 
 
 def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> ChatInput:

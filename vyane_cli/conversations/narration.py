@@ -24,7 +24,7 @@ MASK = "•••"
 
 
 class Verbosity(StrEnum):
-    """How much of a timeline is shown."""
+    """The amount of a timeline that is shown."""
 
     QUIET = "quiet"  # the end of tasks, and errors
     SUMMARY = "summary"  # a line for each turn
@@ -37,7 +37,7 @@ class UntoldTurn(NamedTuple):
     text: str = ""
     tools: Mapping[str, int] = {}
     told: bool = False
-    """Whether a whole answer of this turn was shown."""
+    """True if a whole answer of this turn was shown."""
 
 
 class Said(NamedTuple):

@@ -125,7 +125,7 @@ class ConversationToBind(NamedTuple):
     """Cursor after the newest message; None if the channel could not be asked, so that the first
     pull sets it."""
     made: bool = False
-    """Whether this call made the conversation."""
+    """True if the conversation was just made."""
     rest: tuple[PendingPart, ...] = ()
     """Parts that did not fit into its first post, or that must be shown first."""
 
@@ -206,7 +206,7 @@ def begin(home: Home, binding: Binding, place: ConversationToBind) -> None:
     """Start reading after what was there before the session was bound.
 
     For a conversation that was just made, call this before the binding is stored, so that no
-    message there is skipped; else after it. Where this fails with a VyaneError, the first pull does
+    message there is skipped; else after it. If this fails with a VyaneError, the first pull does
     it.
     """
     channel, account = binding.conversation.account_key

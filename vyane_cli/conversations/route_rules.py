@@ -18,7 +18,7 @@ TASK_COMPLETION = "task_completion"
 
 
 class RouteMode(StrEnum):
-    """Whether the session's own binding was found."""
+    """The kind of destination: the session's own binding, or the fallback."""
 
     BOUND = "bound"
     FALLBACK = "fallback"

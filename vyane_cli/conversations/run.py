@@ -86,8 +86,8 @@ def each_channel(
     """Return the result of `work` for every channel that is set up, or for one.
 
     Raises NotFoundError for a channel that is not set up. When there are several, a channel that
-    cannot be opened does not stop the others: its error is a problem of its report. A single one
-    raises it.
+    cannot be opened does not stop the others: its error is a problem of its report. If only
+    one channel is chosen, its error is raised.
     """
     names = configured(home)
     if only and only not in names:

@@ -28,7 +28,7 @@ class PendingPart(NamedTuple):
     slot: str = ""
     """Name of the slot that the part fills: its post is edited in place from then on."""
     tried: bool = False
-    """Whether the part was sent, or may have been: it is looked for before it is sent again."""
+    """True if the part was or may have been sent: it is looked for before it is sent again."""
 
 
 class Slot(NamedTuple):
@@ -60,12 +60,11 @@ class ThreadState(NamedTuple):
     session: str
     generation: str = ""
     open_since: float = 0.0
-    """The binding's value; when it differs from the binding, the inbound cursor must be set again.
-    """
+    """The binding's value; if the binding has another one, the inbound cursor must be set again."""
     cursor: str = ""
     """Timeline cursor: the events before it were put into the outbox, or skipped."""
     started: bool = False
-    """Whether the cursor was ever set."""
+    """True if the cursor was ever set."""
     outbox: tuple[PendingPart, ...] = ()
     last: str = ""
     """Id of vyane's newest known post: a part is looked for after it."""
