@@ -1,4 +1,4 @@
-"""vyane: coding-agent sessions on one machine work together through plain files."""
+"""vyane: messaging between coding-agent sessions on one machine, through plain files."""
 
 __version__ = "0.1.0"
 
@@ -10,7 +10,7 @@ __all__ = ["SentMessage", "Turn", "Vyane", "__version__", "connect"]
 
 
 def __getattr__(name: str) -> object:
-    """The Python API, imported on first use: a hook imports this package too, and must not pay."""
+    """Import the Python API on first use: hooks import this package without needing the API."""
     if name in __all__:
         from vyane_cli import api
 

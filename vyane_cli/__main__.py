@@ -1,4 +1,4 @@
-"""Sends a host's call to hook.py and everything else to app.py."""
+"""Entry of the command `vyane`: host calls go to `hook`, everything else to `cli.app`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HOSTS_WITH_HOOKS = ("claude-code",)
 
 
 def main() -> None:
-    """The command `vyane`."""
+    """Run the command `vyane`."""
     words = sys.argv[1:]
     asks = {"--dry-run", "--help", "-h"} & set(words) or _typed(words)
     if _command(words) == "tick" and not asks and _host(words) in HOSTS_WITH_HOOKS:
@@ -22,12 +22,12 @@ def main() -> None:
 
 
 def _typed(words: list[str]) -> bool:
-    """Whether a person typed it: a host's call comes through the guard, or on a pipe."""
+    """Return whether a person typed the command: hosts call through the guard, or on a pipe."""
     return "--guard" not in words and os.isatty(0)
 
 
 def _command(words: list[str]) -> str:
-    """The first word that is no global option."""
+    """Return the first word that is not a global option or its value."""
     waiting = False
     for word in words:
         if not (waiting or word.startswith("-")):

@@ -1,4 +1,4 @@
-"""The Python API: what a program needs to be a citizen. Every call has a deadline.
+"""The Python API: send messages, record turns and read timelines from a program.
 
     from vyane_cli import connect
 
@@ -10,7 +10,8 @@
     for event in vy.history("builder", kinds=["TurnFinished"]):
         print(event["at"], event["payload"]["outcome"])
 
-Errors are those of `vyane_cli.errors`: each has `slug`, `message`, `hint` and `exit_code`.
+Every call has a deadline. Errors are those of `vyane_cli.errors`: each has `slug`, `message`,
+`hint` and `exit_code`.
 """
 
 from __future__ import annotations
@@ -36,30 +37,31 @@ from vyane_cli.storage.locks import Deadline
 from vyane_cli.timeline.events import EventKind, TurnOutcome
 
 TIMEOUT_S = 5.0
-"""How long a call waits for locks, unless you say otherwise."""
+"""Seconds that a call waits for locks by default."""
 
 
 class SentMessage(NamedTuple):
-    """What `send` stored."""
+    """The message that `send` stored."""
 
     id: str
     status: str
     to_id: str
     lane: str
     repeated: bool
-    """The idempotency key was known: nothing new was stored."""
+    """Whether the idempotency key was already known, so that nothing new was stored."""
 
 
 def connect(home: str = "", *, timeout_s: float = TIMEOUT_S) -> Vyane:
-    """Vyane's state: `home`, else $VYANE_HOME, else ~/.config/vyane. Nothing is opened or made yet.
+    """Return the API for a state folder. Nothing is opened or created yet.
 
-    `timeout_s`: after it a call that waits for a lock raises LockTimeoutError.
+    The folder is `home`, else $VYANE_HOME, else $XDG_CONFIG_HOME/vyane, else ~/.config/vyane. A
+    call that waits for locks longer than `timeout_s` raises LockTimeoutError.
     """
     return Vyane(_Bounded(home, timeout_s))
 
 
 class _Bounded(Home):
-    """A runtime in which every operation has the same limit."""
+    """A home in which every operation has the same time limit for locks."""
 
     def __init__(self, home: str, timeout_s: float) -> None:
         super().__init__(home, channels=channels.ADAPTERS)
@@ -69,7 +71,10 @@ class _Bounded(Home):
         return super().deadline(self.timeout_s if budget_s is None else budget_s)
 
     def new_id(self, now_ms: int) -> str:
-        """Return the id that a hook would make, by python-ulid: its import is no matter here."""
+        """Return the same kind of id as `Home.new_id`, made with python-ulid.
+
+        Hooks avoid the import of python-ulid; the API can afford it.
+        """
         fresh = ULID.from_bytes(now_ms.to_bytes(6, "big") + self.entropy(10))
         if self._last_id and str(fresh) <= self._last_id:
             fresh = ULID.from_int(int(ULID.from_str(self._last_id)) + 1)
@@ -78,13 +83,13 @@ class _Bounded(Home):
 
 
 def _values(report: object) -> dict[str, Any]:
-    """The keys and values that `--json` prints of a report."""
+    """Return the keys and values of a report, as `--json` prints them."""
     values: dict[str, Any] = plain(report)
     return values
 
 
 class Vyane:
-    """The sessions, messages and timelines of one state folder."""
+    """The API for the sessions, messages and timelines of one state folder."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -98,10 +103,11 @@ class Vyane:
         pid: int | None = None,
         abandon: bool = False,
     ) -> Turn:
-        """Start a turn in a session: worker name or id, or vs-…; empty: your own.
+        """Start a turn in a session and return the turn.
 
-        It ends with this process if nothing ends it before; `pid` names another one, 0 the
-        session's own. ConflictError: `turn_open`, `turn_open_elsewhere`.
+        `session`: a worker's name or id, or vs-…; empty means your own session. If nothing else
+        ends the turn, it ends with this process. `pid` names another process, 0 the session's own.
+        ConflictError: `turn_open`, `turn_open_elsewhere`.
         """
         started = start_turn(
             self.home,
@@ -114,7 +120,7 @@ class Vyane:
         return Turn(self, started.token, _values(started))
 
     def resume(self, token: str) -> Turn:
-        """A turn that was started elsewhere, by its token."""
+        """Return a turn that was started elsewhere, by its token."""
         return Turn(self, token, {})
 
     def send(
@@ -128,7 +134,7 @@ class Vyane:
         reply_to: str | None = None,
         idempotency_key: str | None = None,
     ) -> SentMessage:
-        """Put a message in a session's inbox; on disk when this returns."""
+        """Append a message to a session's inbox. The message is on disk when this returns."""
         sent = send_or_report(
             self.home,
             MessageDraft(
@@ -157,7 +163,7 @@ class Vyane:
         turn: str = "",
         since: float = 0.0,
     ) -> Iterator[dict[str, Any]]:
-        """The events that are there, after the cursor `after` if it is given. Streams."""
+        """Yield the existing events, or only those after the cursor `after`, as a stream."""
         wanted = check_watch(
             (WatchMode.HISTORY,),
             after=after,
@@ -179,10 +185,11 @@ class Vyane:
         category: str = "",
         timeout_s: float | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """What is there, one `caught_up` record, then what comes.
+        """Yield the existing events, one `caught_up` record, then new events as they arrive.
 
-        `consumer`: go on where this name was; asking for the next event says that the one before
-        is done with. `timeout_s`: end when nothing has come for so long; None: never.
+        `consumer`: continue where the consumer of this name stopped; asking for the next event
+        confirms that the previous event was processed. `timeout_s`: end if no event arrives for
+        this many seconds; None means never.
         """
         wanted = check_watch(
             (WatchMode.FOLLOW,),
@@ -197,30 +204,42 @@ class Vyane:
 
 
 class Turn:
-    """One turn of yours. As a context manager it finishes: success, or error on an exception."""
+    """A turn that this program records. As a context manager it finishes the turn at the end.
+
+    The outcome is success, error on an exception, or interrupted on KeyboardInterrupt.
+    """
 
     def __init__(self, vyane: Vyane, token: str, started: Mapping[str, Any]) -> None:
         self._vyane = vyane
         self.token = token
-        """Hand it to another process to let it emit in this turn: `Vyane.resume`."""
+        """The token of the turn. Another process can emit in this turn with it: `Vyane.resume`."""
         self.started = started
         """The TurnStarted event; empty for a resumed turn."""
         self.finished: Mapping[str, Any] | None = None
         """The TurnFinished event, once `finish` has returned."""
 
     def emit(self, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Record an event; return it. ConflictError (`turn_finished`) when the turn is over."""
+        """Record an event in the turn. Return the event.
+
+        ConflictError (`turn_finished`) if the turn has ended.
+        """
         return _values(emit_event(self._vyane.home, self.token, kind, payload))
 
     def tool(self, name: str, *, ok: bool = True, duration_ms: int | None = None) -> dict[str, Any]:
-        """A tool was used: its name and whether it worked, never its input or output."""
+        """Record a tool call: its name and whether it succeeded, never its input or output.
+
+        Return the event.
+        """
         payload: dict[str, Any] = {"tool": name, "outcome": "ok" if ok else "failed"}
         if duration_ms is not None:
             payload["duration_ms"] = duration_ms
         return self.emit(EventKind.TOOL_OBSERVED, payload)
 
     def result(self, text: str) -> dict[str, Any]:
-        """The turn's result: a digest, its length and the beginning that the settings allow."""
+        """Record the turn's result: its digest, its length and an excerpt as the settings allow.
+
+        Return the event.
+        """
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         payload: dict[str, Any] = {"digest": digest, "chars": len(text)}
         limit = int(self._vyane.home.config["timeline.excerpt_chars"])
@@ -229,16 +248,16 @@ class Turn:
         return self.emit(EventKind.RESULT_OBSERVED, payload)
 
     def usage(self, model: str = "", *, input_tokens: int = 0, output_tokens: int = 0) -> None:
-        """What the turn used up."""
+        """Record the tokens that the turn used."""
         payload: dict[str, Any] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
         self.emit(EventKind.USAGE_OBSERVED, {"model": model, **payload} if model else payload)
 
     def finish(
         self, outcome: str = TurnOutcome.SUCCESS, code: str = "", text: str = ""
     ) -> dict[str, Any]:
-        """End the turn. The same again returns the first event.
+        """Finish the turn. Return the TurnFinished event; a repeated call returns the first one.
 
-        ConflictError (`terminal_conflict`) when it has ended in another way.
+        ConflictError (`terminal_conflict`) if the turn has ended with another outcome or code.
         """
         event = _values(finish_turn(self._vyane.home, self.token, outcome, code, text))
         self.finished = event

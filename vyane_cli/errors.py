@@ -1,12 +1,12 @@
-"""What can go wrong, with its exit code and the next step."""
+"""Errors: each has an exit code, a slug for programs and a hint for the next step."""
 
 from __future__ import annotations
 
 
 class ExitCode:
-    """The exit status of `vyane` for people and scripts. `tick` on behalf of a host exits 0.
+    """The exit codes of `vyane` for people and scripts. `tick` on behalf of a host exits 0.
 
-    Plain numbers: `enum` is 5 ms of a hook's start (see `core.values`).
+    Plain numbers, because importing `enum` costs a hook 5 ms (see `kernel.values`).
     """
 
     DONE = 0
@@ -21,11 +21,11 @@ class ExitCode:
 
 
 EXIT_CODES = {name.lower(): code for name, code in vars(ExitCode).items() if name.isupper()}
-"""Every exit code by its name."""
+"""Each exit code by its name in lower case."""
 
 
 def shortened(text: str, limit: int = 80) -> str:
-    """What somebody typed, as an error says it: an argument may be 100,000 characters long."""
+    """Shorten a text for an error message: an argument may be 100,000 characters long."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
@@ -46,7 +46,7 @@ class VyaneError(Exception):
 
 
 class InvalidInputError(VyaneError):
-    """A value that somebody gave us is not one that we take. Nothing was written."""
+    """A given value is not accepted. Nothing was written."""
 
     exit_code, slug = ExitCode.INVALID_INPUT, "invalid_input"
 
@@ -60,7 +60,10 @@ class InvalidInputError(VyaneError):
         hint: str = "",
         slug: str = "",
     ) -> None:
-        """Say `FIELD: VALUE is not EXPECTED`; of an empty one that is `missing` the field alone."""
+        """Build the message `FIELD: VALUE is not EXPECTED`.
+
+        If `missing` is set and the value is empty, the message leaves the value out.
+        """
         text = value if isinstance(value, str) else repr(value)
         said = f"{field}: {shortened(text)!r}"
         if missing and value in ("", None):
@@ -70,7 +73,7 @@ class InvalidInputError(VyaneError):
 
 
 class NotFoundError(VyaneError):
-    """No worker, session or message by that name. Nothing was written."""
+    """No worker, session or message of that name exists. Nothing was written."""
 
     exit_code, slug = ExitCode.NOT_FOUND, "not_found"
 
@@ -82,19 +85,19 @@ class NotFoundError(VyaneError):
 
 
 class ConflictError(VyaneError):
-    """It clashes with what is there already. Nothing was written."""
+    """The request conflicts with the existing state. Nothing was written."""
 
     exit_code, slug = ExitCode.CONFLICT, "conflict"
 
 
 class RefusedError(VyaneError):
-    """A rule says no, or a wait ran out. The slug is the rule's name."""
+    """A rule refused the request, or a wait timed out. The slug is the rule's name."""
 
     exit_code, slug = ExitCode.REFUSED, "refused"
 
 
 class LockTimeoutError(VyaneError):
-    """Another process held a lock for longer than we were willing to wait."""
+    """Another process held a lock until the deadline."""
 
     exit_code, slug = ExitCode.LOCK_TIMEOUT, "lock_timeout"
     hint = "`vyane doctor` names the holder"
@@ -105,7 +108,7 @@ class LockTimeoutError(VyaneError):
 
 
 class CorruptStateError(VyaneError):
-    """A state file is damaged, or newer than this program. It was left as it is."""
+    """A state file is damaged, or newer than this program. The file was not changed."""
 
     exit_code, slug = ExitCode.CORRUPT, "corrupt"
     hint = "`vyane doctor` says what it found; `vyane doctor --fix` sets damaged bytes aside"
@@ -119,14 +122,14 @@ class CorruptStateError(VyaneError):
 
 
 class TooNewError(CorruptStateError):
-    """What a newer version wrote: nothing is wrong with it, and it is not ours to touch."""
+    """A newer version wrote the file. It is not damaged, and must not be changed."""
 
     slug = "too_new"
     hint = "a newer vyane wrote it: upgrade this one"
 
 
 class StorageError(VyaneError):
-    """The file system refused: no space, no permission, read only. Nothing was stored."""
+    """The file system refused: no space, no permission, read-only. Nothing was stored."""
 
     exit_code, slug = ExitCode.INTERNAL, "storage"
 
@@ -138,7 +141,7 @@ class StorageError(VyaneError):
 
 
 class DurabilityUnknownError(VyaneError):
-    """It is stored and will be delivered, but the disk did not confirm it."""
+    """The data is stored and will be delivered, but the disk did not confirm the write."""
 
     exit_code, slug = ExitCode.DURABILITY_UNKNOWN, "durability_unknown"
     hint = "the same command with the same --idempotency-key is harmless"
@@ -149,7 +152,7 @@ class DurabilityUnknownError(VyaneError):
 
 
 class OutputError(VyaneError):
-    """The command was done, and standard output did not take its answer."""
+    """The command succeeded, but its answer could not be written to standard output."""
 
     exit_code, slug = ExitCode.DURABILITY_UNKNOWN, "output"
     hint = "it was done all the same; only its answer is lost"
@@ -158,7 +161,7 @@ class OutputError(VyaneError):
         super().__init__(f"standard output: {reason}")
 
 
-_STORAGE_HINTS = {  # errno → the next step; numbers, because `errno` is one import more in a hook
+_STORAGE_HINTS = {  # errno → the next step. Numbers: `errno` would be one more import in a hook
     28: "free some space, then run the same command again",
     122: "free some space in your quota, then run the same command again",
     30: "the state folder is on a read-only file system; set VYANE_HOME to one that can be written",

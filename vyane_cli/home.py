@@ -1,4 +1,7 @@
-"""What an operation needs of the world: built once by an entry point, passed down."""
+"""The home: the state root with clocks, settings and locks, passed to every operation.
+
+An entry point builds it once per process.
+"""
 
 from __future__ import annotations
 
@@ -27,40 +30,41 @@ if TYPE_CHECKING:
     from vyane_cli.storage.locks import LockKind
 
     class Ways(Protocol):
-        """How a session is reached where no watch rings, and how a lost one is opened again.
+        """The functions that reach a session without a watch, and that resume a lost session.
 
-        `delivery/ring` has them. Mail and children lie below it, so an entry hands them in.
+        `delivery.ring` implements them. The packages `mail` and `children` may not import it, so
+        an entry point passes it in.
         """
 
         def reach(self, home: Home, worker: str, clock: Clock) -> bool:
-            """Type into the worker's pane, or open its closed session again; True when done."""
+            """Type into the worker's pane, or resume its closed session. True if done."""
             ...
 
         def resume_lost(self, home: Home, worker: str) -> bool:
-            """Open the session of a child that was broken off again; True when it is started."""
+            """Resume the session of a child that was cut off. Return whether it was started."""
             ...
 
 
 HOOK_BUDGET_S = 0.8
-"""One deadline for all locks of one hook call."""
+"""Seconds that one hook call may wait for all its locks together."""
 WATCH_BUDGET_S = 5.0
-"""The same for a handler that runs beside the session."""
+"""The same for an asynchronous handler, for which the session does not wait."""
 LOG_MAX_BYTES = 256 * 1024
 
 
 def local_time(at: float) -> tuple[int, int, int]:
-    """(weekday, hour, minute) in the time zone of the machine, summer time and all."""
+    """Return (weekday, hour, minute) in the machine's time zone, including summer time."""
     there = time.localtime(at)
     return there.tm_wday, there.tm_hour, there.tm_min
 
 
 def accelerate() -> None:
-    """Read state with orjson from here on: for commands, whose start-up can bear the import."""
+    """Parse state with orjson from now on. For commands, whose start-up can afford the import."""
     document.accelerate()
 
 
 class Home:
-    """The state root, the clocks, randomness, the settings and the texts of one process."""
+    """The home of one process: state root, clocks, randomness, settings, templates and locks."""
 
     def __init__(
         self,
@@ -72,21 +76,21 @@ class Home:
     ) -> None:
         self.hosts = dict(hosts or {})
         self.channels = channels
-        """The channels that this process can speak to; None: none, and it takes no notice."""
+        """The channels that this process can use. None: no channels, their settings are ignored."""
         self.ways = ways
-        """None: mail waits for the session's own hooks, and for the next round."""
+        """How to reach sessions. None: mail waits for the session's own hooks or the next round."""
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
         here = dict(self.environ)
         self.layout = Layout(root_at(root, here, "home") if root else find_root(here))
         self.limit: Deadline | None = None
-        """One budget for all locks of this process, if it has one: a hook's."""
+        """The deadline for all locks of this process. Only hooks have one."""
         self._config: Config | None = None
         self._templates: Templates | None = None
         self._last_id = ""
 
     @property
     def config(self) -> Config:
-        """The settings, read on first use."""
+        """Return the settings, read on first use."""
         if self._config is None:
             known = (lambda: self.channel_keys) if self.channels is not None else None
             self._config = settings.load_config(self.layout, known)
@@ -94,41 +98,41 @@ class Home:
 
     @property
     def channel_keys(self) -> ChannelKeys:
-        """The keys that each channel has for itself."""
+        """Return the keys of `config.toml` that only one channel has, by channel."""
         return {name: adapter.SETTINGS for name, adapter in (self.channels or {}).items()}
 
     @property
     def templates(self) -> Templates:
-        """The texts that agents read, in the language of the settings."""
+        """Return the templates of the texts that agents read, in the language of the settings."""
         if self._templates is None:
             self._templates = settings.load_templates(self.language)
         return self._templates
 
     @property
     def language(self) -> str:
-        """The language of the settings, `auto` resolved."""
+        """Return the language of the settings; `auto` is resolved by the locale."""
         chosen = str(self.config["language"])
         return locale_language(self.environ) if chosen == "auto" else chosen
 
     @property
     def mirror_templates(self) -> Templates:
-        """The texts that people read in a session's conversation."""
+        """Return the templates of the texts that people read in a session's conversation."""
         return settings.load_templates(self.language, "mirror")
 
     def host(self, name: str) -> Host | None:
-        """The module that knows a host's own records, if this process has it."""
+        """Return the host module of this name, or None if this process does not have it."""
         return self.hosts.get(name)
 
     def reach(self, worker: str, clock: Clock) -> bool:
-        """Reach a worker's session now, by the ways that this process has; True when done."""
+        """Reach a worker's session now, by the ways of this process. Return whether it was done."""
         return self.ways is not None and self.ways.reach(self, worker, clock)
 
     def resume_lost(self, worker: str) -> bool:
-        """Open the session of a lost child again, by the ways that this process has."""
+        """Resume a lost child's session, by the ways of this process. Return whether it started."""
         return self.ways is not None and self.ways.resume_lost(self, worker)
 
     def clock(self) -> Clock:
-        """One reading of the clocks, for a whole operation."""
+        """Read all clocks once, for a whole operation."""
         return Clock(
             time.time_ns() // 1_000_000,
             processes.boot_ms(),
@@ -137,18 +141,18 @@ class Home:
         )
 
     def entropy(self, size: int) -> bytes:
-        """Random bytes from the system."""
+        """Return random bytes from the system."""
         return os.urandom(size)
 
     def new_id(self, now_ms: int) -> str:
-        """A ULID that sorts after every earlier one of this process."""
+        """Return a ULID that sorts after every earlier one of this process."""
         self._last_id = next_ulid(self._last_id, now_ms, self.entropy(10))
         return self._last_id
 
     def log(self, text: str) -> None:
-        """A line of `log/hook.log`, for `doctor`; it is begun anew when it grows large.
+        """Append a line to `log/hook.log`, for `doctor`. A large log is renamed aside first.
 
-        Never raises: it tells of errors.
+        Never raises: a failed write is ignored, because the log itself is for errors.
         """
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         line = f"{stamp} {text.rstrip()[:2000]}\n".encode("utf-8", "replace")
@@ -158,30 +162,30 @@ class Home:
             pass
 
     def identify(self, pid: int) -> Process | None:
-        """The process that has this pid now."""
+        """Return the process that has this pid now; None if it does not exist or cannot be read."""
         return processes.identify(pid)
 
     def parent_of(self, pid: int) -> int:
-        """The parent's pid, 0 when it cannot be told."""
+        """Return the parent's pid; 0 if it is unknown."""
         return processes.parent_of(pid)
 
     def me(self) -> Process:
-        """This process."""
+        """Return the identity of this process."""
         return processes.myself()
 
     def deadline(self, budget_s: float | None = None) -> Deadline:
-        """How long all locks of one operation may take; a command's wait is a setting."""
+        """Return a deadline for all locks of one operation, by default `locks.wait_s` from now."""
         return Deadline(float(self.config["locks.wait_s"]) if budget_s is None else budget_s)
 
     def held(
         self, *wanted: tuple[LockKind, str], deadline: Deadline | None = None
     ) -> AbstractContextManager[None]:
-        """Hold these locks, in their order."""
+        """Hold these locks in a `with` block. They are taken in the order of their kinds."""
         return locks.held(self.layout.root, list(wanted), deadline or self.limit or self.deadline())
 
 
 def locale_language(environ: Mapping[str, str]) -> str:
-    """`zh` for a Chinese locale, else `en`: LC_ALL before LC_MESSAGES before LANG."""
+    """Return `zh` for a Chinese locale, else `en`. LC_ALL before LC_MESSAGES before LANG."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := environ.get(name):
             return "zh" if value.lower().startswith("zh") else "en"

@@ -1,7 +1,8 @@
-"""Entry for hosts: payload → operation → reply; exits 0 whatever happens, a wake aside.
+"""Entry for hosts: payload → operation → reply. Always exits 0, except for a wake.
 
-Only built-in modules are imported before it is known that there is work. A host takes exit 2 for
-"block", so nothing here may raise: an error is written to `log/hook.log`, and the session goes on.
+Only built-in modules are imported until it is known that work exists. A host treats exit status 2
+as "block", so nothing here may raise: errors are written to `log/hook.log`, and the session
+continues.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 
 WAKE_STATUS = 42
-"""What the guard turns into the host's exit 2. No failure of an interpreter has this status."""
+"""Exit status that the guard turns into the host's exit 2. A failing interpreter never uses it."""
 PROTOCOL = "1"
-"""The form of the call between guard and tick. A guard of another form is not guessed at."""
+"""Version of the call from guard to tick. A call of a guard with another version is refused."""
 STDIN_MAX = 64 * 1024 * 1024
 STDIN_WAIT_S = 0.5
 
 
 class Options:
-    """The few options of the host path. Unknown ones are ignored: a host may be newer than we."""
+    """The options of the host path. Unknown options are ignored: the host may be newer."""
 
     __slots__ = ("again", "event", "guard", "home", "host", "protocol", "rerun", "rewake")
 
@@ -61,16 +62,16 @@ class Options:
 def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run one hook call and end the process with its status."""
     status = 0
-    gc.disable()  # it lives for 30 ms: collecting while classes are made costs one of them
+    gc.disable()  # the process lives 30 ms, and garbage collection would cost one
     try:
         status = run(Options(sys.argv[1:] if words is None else words))
-    except BaseException:  # also SystemExit and KeyboardInterrupt: a host reads statuses
+    except BaseException:  # also SystemExit and KeyboardInterrupt: a host acts on the status
         status = 0
-    os._exit(status)  # no interpreter shutdown: it costs, and may still fail
+    os._exit(status)  # no interpreter shutdown: it costs time, and may still fail
 
 
 def run(options: Options) -> int:
-    """The exit status for the host: 0, or that of a wake."""
+    """Handle one hook call. Return the exit status for the host: 0, or the status of a wake."""
     if nothing_to_do(options):
         return 0
     from vyane_cli.delivery import ring
@@ -79,10 +80,10 @@ def run(options: Options) -> int:
 
     home = Home(options.home, hosts={claude_code.NAME: claude_code}, ways=ring)
     if not os.path.isdir(home.layout.root):
-        return 0  # never set up, or taken away under live hooks
+        return 0  # never set up, or removed while hooks are active
     if options.protocol != PROTOCOL:
         home.log(f"hook_protocol_mismatch: the guard speaks {options.protocol}, not {PROTOCOL}")
-        return 0  # `doctor` says so too: `vyane hooks install` writes the guard anew
+        return 0  # `doctor` reports it too; `vyane hooks install` rewrites the guard
     deadline = home.limit = home.deadline(HOOK_BUDGET_S)
     said = not (options.rerun or options.again)
     call = claude_code.parse(
@@ -99,7 +100,7 @@ def run(options: Options) -> int:
         call = call._replace(event=HostEvent.RERUN)
     if call.problem:
         home.log(f"{options.event or call.name}: {call.problem}")
-    if call.rewake:  # it runs beside the session, which does not wait for it
+    if call.rewake:  # an asynchronous handler: the session does not wait for it
         deadline = home.limit = home.deadline(WATCH_BUDGET_S)
     return serve(home, options, call, claude_code, deadline)
 
@@ -111,7 +112,7 @@ def serve(
     host: ModuleType,
     deadline: Deadline,
 ) -> int:
-    """Tick, and sleep for the session if its mail must wait."""
+    """Run the tick, then sleep for the session if its mail must wait. Return the exit status."""
     from vyane_cli.delivery.tick import spool_call
     from vyane_cli.errors import LockTimeoutError, VyaneError
     from vyane_cli.projects.after_tick import tick_and_supervise
@@ -125,7 +126,7 @@ def serve(
             sleeps = plan is not None and plan.sleeps
         except LockTimeoutError as error:
             home.log(f"{call.name}: {error.message}")
-            sleeps = call.rewake and call.attended  # a ring is not heard twice
+            sleeps = call.rewake and call.attended  # the host does not repeat a ring
             if not (out.shown or sleeps):
                 spool_call(home, call)
         if call.event == "stop" and home.config["mirror.after_stop"]:
@@ -147,23 +148,26 @@ def serve(
 
 
 class Out:
-    """Standard output and error, unbuffered: one document, or the text of a wake."""
+    """The unbuffered standard output and error: one document, or the text of a wake."""
 
     def __init__(self, host: ModuleType) -> None:
         self.host, self.woke, self.shown = host, False, False
 
     def show(self, reply: Reply) -> None:
-        """Write the reply; OSError when it could not be handed over whole."""
+        """Write the reply; OSError if it could not be written completely."""
         out, err = self.host.render(reply)
         for fd, data in ((1, out), (2, err)):
             while data:
                 data = data[os.write(fd, data) :]
-        self.shown = self.shown or not reply._replace(watch=()).empty  # a watch is no delivery
+        self.shown = self.shown or not reply._replace(watch=()).empty  # a watch is not a delivery
         self.woke = bool(reply.wake)
 
 
 def nothing_to_do(options: Options) -> bool:
-    """Whether the markers say so already, as for the guard: before anything is imported."""
+    """Return whether the markers show that no work exists, before anything is imported.
+
+    The guard makes the same test.
+    """
     if options.event not in ("PreToolUse", "PostToolBatch") or options.rerun:
         return False
     session = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
@@ -178,7 +182,10 @@ def nothing_to_do(options: Options) -> bool:
 
 
 def read_stdin(wait_s: float) -> bytes:
-    """The payload. A host that neither sends nor closes is waited for no longer than this."""
+    """Read the payload from standard input. Return it, or the part that arrived in time.
+
+    Wait at most `wait_s`, and at most `STDIN_WAIT_S`, for the host to send it and close the pipe.
+    """
     import select
     import time
 

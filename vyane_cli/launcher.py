@@ -1,4 +1,4 @@
-"""Entry for the process beside a child: `python -m vyane_cli.launcher [--here] HOME WORKER`."""
+"""Entry of a child's launcher: `python -m vyane_cli.launcher [--here] HOME WORKER`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import sys
 
 
 def main() -> None:
-    """Start the child and wait for it, having left the caller; `--here`: in this terminal.
+    """Start the child and wait for it, detached from the caller, or with `--here` in this terminal.
 
-    In a terminal the child has the signals of it; they end it, and not who tells how it ended.
+    The terminal's signals reach the child too. They end the child, but not this launcher, which
+    reports how the child ended.
     """
     here = sys.argv[1] == "--here"
     if here:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-            signal.signal(number, _let_pass)  # not ignored: the child would inherit that
+            signal.signal(number, _let_pass)  # not SIG_IGN: the child would inherit it
     else:
         if os.fork():
             os._exit(0)

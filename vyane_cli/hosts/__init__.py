@@ -1,1 +1,1 @@
-"""Adapters to the programs that run agents; the port, and one module for each host."""
+"""Hosts: adapters to the programs that run agents. One port, and one module for each host."""

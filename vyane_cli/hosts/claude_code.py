@@ -1,7 +1,7 @@
-"""Claude Code: its hook payloads in, its hook answers out, and its own records of a session.
+"""Claude Code: parse its hook payloads, render hook answers, read its records of a session.
 
 Formats as measured with client 2.1.332 (`tests/hostlab/README.md`); code.claude.com, "Hooks
-reference". Whatever comes, parsing never raises: what cannot be read becomes an event that does
+reference". Parsing never raises, for any payload: an unreadable payload becomes an event that does
 nothing, with the reason in `problem`.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "claude-code"
 WORKER_TYPE = "claude"
 WAKE_STATUS = 2
-"""The exit status with which an asynchronous handler begins a turn."""
+"""The exit status with which an asynchronous handler starts a turn."""
 
 EVENTS: Mapping[str, HostEvent] = {
     "SessionStart": HostEvent.SESSION_START,
@@ -47,13 +47,13 @@ ONE_TOOL = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "PostToo
 MAIN_ONLY = frozenset({HostEvent.PROMPT, HostEvent.STOP, HostEvent.STOP_FAILURE})
 NOTIFICATION = "<task-notification>"
 TYPED = "[vyane] "
-"""Begins the line that vyane types into a pane."""
+"""Prefix of the line that vyane types into a pane."""
 _ULID = r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])"
 TRANSCRIPT_MAX = 16 * 1024 * 1024
 IDLE_LASTS_MS = 1_000
 INTERRUPTED = "[Request interrupted by user"
 MARK = "❯"
-"""Begins the input box of the interactive client."""
+"""First character of the input box of the interactive client."""
 
 
 def parse(
@@ -65,11 +65,11 @@ def parse(
     rewake: bool = False,
     host_pid: int = 0,
 ) -> HookCall:
-    """A hook call from its stdin payload and environment.
+    """Parse a hook call from its stdin payload and environment.
 
-    `event` is what the guard was installed for: it stands in when the payload does not say.
-    `{}` is the payload of a call that the guard makes by itself.
-    `host_pid` is the process above the guard, for a client that does not name itself.
+    `event` is the event that the guard was installed for, used if the payload does not name one.
+    The payload is `{}` if the guard makes the call on its own.
+    `host_pid` is the guard's parent process, used if the environment does not name the client's.
     """
     payload, problem = _decode(data)
     name = _text(payload, "hook_event_name") or event
@@ -113,7 +113,7 @@ def parse(
         notified = prompt.startswith(NOTIFICATION)
         typed = prompt.startswith(TYPED)
         named = ulids(prompt[:40_000]) if notified else ()
-        dispatched = call.worker and not call.attended  # nobody sits there to type a prompt
+        dispatched = call.worker and not call.attended  # no person is there to type a prompt
         trigger = Trigger.WAKE if typed else Trigger.PEER if dispatched else Trigger.HUMAN
         if notified:
             trigger = Trigger.WAKE if named and "<task-id>" not in prompt else Trigger.HOST
@@ -129,27 +129,33 @@ def parse(
 
 
 def terminal_of(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """tmux(1), ENVIRONMENT: `TMUX` is socket,pid,session and `TMUX_PANE` the pane's id."""
+    """Return the tmux socket and pane id of the environment. Empty outside of tmux.
+
+    tmux(1), ENVIRONMENT: `TMUX` is socket,pid,session and `TMUX_PANE` the pane's id.
+    """
     socket, pane = environ.get("TMUX", "").rsplit(",", 2)[0], environ.get("TMUX_PANE", "")
     return (socket, pane) if socket and pane else ()
 
 
 def ulids(text: str) -> tuple[str, ...]:
-    """The ULIDs that a text names, each once. `re` is imported here: few prompts are notices."""
+    """Return the ULIDs in a text, each once.
+
+    `re` is imported here because few prompts are notifications.
+    """
     import re
 
     return tuple(dict.fromkeys(re.findall(_ULID, text)))
 
 
 def digest(text: str) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of a text."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of a text."""
     import hashlib
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _decode(data: bytes) -> tuple[dict[str, Any], str]:
-    """The payload's object and what is wrong with it. UTF-8 whatever the locale says."""
+    """Decode a payload as UTF-8, in any locale. Return its object and the problem, if any."""
     if not data.strip():
         return {}, "the payload is empty"
     try:
@@ -162,7 +168,7 @@ def _decode(data: bytes) -> tuple[dict[str, Any], str]:
 
 
 def _text(payload: Mapping[str, Any], key: str) -> str:
-    """A text of the payload, empty for anything else; lone surrogates become U+FFFD."""
+    """Return a text of the payload, empty for other types. Lone surrogates become U+FFFD."""
     value = payload.get(key)
     if not isinstance(value, str):
         return ""
@@ -190,11 +196,11 @@ CONTEXT_EVENTS = frozenset(
     {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
      "PostToolBatch", "Stop"}
 )  # fmt: skip
-"""Events in which `additionalContext` reaches the model."""
+"""The events whose `additionalContext` reaches the model."""
 
 
 def render(reply: Reply) -> tuple[bytes, bytes]:
-    """(stdout, stderr) for a reply: at most one JSON document, or the text of a wake."""
+    """Render a reply as (stdout, stderr): at most one JSON document, or the text of a wake."""
     if reply.wake:
         return b"", reply.wake.encode("utf-8", "replace")
     specific: dict[str, Any] = {}
@@ -221,23 +227,26 @@ def render(reply: Reply) -> tuple[bytes, bytes]:
 
 
 def config_dir(environ: Mapping[str, str]) -> str:
-    """Where the client keeps its settings and live-session records."""
+    """Return the folder in which the client keeps its settings and live-session records."""
     given = environ.get("CLAUDE_CONFIG_DIR")
     return given or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".claude")
 
 
 def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The configuration folder, if it is not the one that the client takes by itself."""
+    """Return the variables that point a new client at this configuration folder.
+
+    Empty if the client uses the folder by default.
+    """
     usual = config_dir({name: environ[name] for name in ("HOME",) if name in environ})
     return {"CLAUDE_CONFIG_DIR": folder} if folder and folder != usual else {}
 
 
 def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
-    """Whether the client's record says that this session has turned idle since a moment.
+    """Return whether the client's record says that this session became idle since `since_s`.
 
-    `sessions/PID.json` is no documented interface: what is not as measured says nothing. The
-    client writes `idle` after its Stop hooks have ended, also for a moment when one of them makes
-    the turn go on, and after Esc; so only an `idle` that has lasted for a second is believed.
+    `sessions/PID.json` is not a documented interface: a record that is not as measured counts as
+    no. The client writes `idle` after its Stop hooks have ended, also briefly when one of them
+    continues the turn, and after Esc. So `idle` counts only after it has lasted for a second.
     """
     try:
         with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
@@ -252,9 +261,10 @@ def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
 
 
 def shows_another(folder: str, pid: int) -> bool:
-    """Whether the client's terminal shows its list of sessions, or another one out of it.
+    """Return whether the client's terminal shows its list of sessions, or a session from it.
 
-    As measured: that one runs in a process of its own, and the record names it as `parkedJobId`.
+    As measured: the other session runs in its own process, and the record of this client names it
+    as `parkedJobId`.
     """
     try:
         with open(os.path.join(folder, "sessions", f"{pid}.json"), "rb") as file:
@@ -264,10 +274,10 @@ def shows_another(folder: str, pid: int) -> bool:
 
 
 def input_text(screen: str) -> str | None:
-    """What stands in the input box, from the text of the screen; None when it shows no box.
+    """Return the text in the input box of a screen; None if the screen shows no box.
 
-    As measured: the box lies between two rules, its first line begins with a mark, and the others
-    with two spaces. The upper rule holds the session's name if it has one (`/rename`). A dialog
+    As measured: the box is between two rules. Its first line begins with a mark, the other lines
+    with two spaces. The upper rule contains the session's name if it has one (`/rename`). A dialog
     has no rule above its mark.
     """
     lines = [line.rstrip() for line in screen.splitlines()]
@@ -293,7 +303,7 @@ def _is_upper_rule(line: str) -> bool:
 
 
 def was_interrupted(transcript: str) -> bool:
-    """Whether the transcript ends in the client's note of an interrupt."""
+    """Return whether the transcript ends with the client's note of an interrupt."""
     try:
         with open(transcript, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -308,7 +318,7 @@ def was_interrupted(transcript: str) -> bool:
 
 
 def transcript_size(transcript: str) -> int:
-    """Bytes of the transcript now; 0 when there is none."""
+    """Return the current size of the transcript in bytes; 0 if it does not exist."""
     try:
         return os.stat(transcript).st_size
     except OSError:
@@ -316,9 +326,10 @@ def transcript_size(transcript: str) -> int:
 
 
 def read_answer(transcript: str, wanted: str) -> str | None:
-    """The whole text of an answer by its digest, from the end of the transcript; None: not there.
+    """Find the whole text of an answer by its digest, from the end of the transcript.
 
-    The Stop event's text is that of the last text block, or of all blocks of one answer.
+    Return None if it is not there. The text of the Stop event is the last text block of an answer,
+    or all its text blocks together.
     """
     try:
         with open(transcript, "rb") as file:
@@ -352,9 +363,10 @@ def read_answer(transcript: str, wanted: str) -> str | None:
 def read_turn(
     transcript: str, start: int
 ) -> tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]:
-    """(tool calls, usage, problem) of a turn from its part of the transcript.
+    """Read a turn from the transcript, from byte `start` on. Return (tools, usage, problem).
 
-    Names and outcomes only. Usage sums what each answer of the model reports, once per answer.
+    Of tool calls only ids, names and outcomes are read. Usage is the sum over the model's answers,
+    each counted once; None if no answer reports any.
     """
     try:
         with open(transcript, "rb") as file:

@@ -1,8 +1,8 @@
-"""vyane's entries in a settings file of Claude Code: text → text, nothing else is disturbed.
+"""vyane's entries in a settings file of Claude Code: edits from text to text.
 
-The file is the user's, so every byte outside these entries stays as it is (`json_text`). What
-`add` has put in, `remove` takes out again, with the lists and objects that `add` had to make: the
-caller records what stood there before (`stood`), and hands the record in.
+The file belongs to the user, so every byte outside of these entries stays the same (`json_edit`).
+`remove` deletes what `add` inserted, with the lists and objects that `add` had to create. For that
+the caller records what was there before (`stood`), and passes the record in.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from vyane_cli.hosts.json_edit import (
 
 GUARD = "/hooks/claude-code/guard"
 RULE = "Bash(vyane:*)"
-"""The permission rule that lets an agent run vyane without a question."""
+"""The permission rule that lets an agent run vyane without asking the person."""
 
 DAY_S = 86400
 
 
 class HandlerEntry(NamedTuple):
-    """One handler of one event; `matcher` is that of its group."""
+    """One handler of one event; `matcher` is the matcher of its group."""
 
     event: str
     matcher: str | None
@@ -41,10 +41,10 @@ class HandlerEntry(NamedTuple):
 
 
 class HandlerRow(NamedTuple):
-    """One handler that vyane installs."""
+    """One handler that vyane installs, as a row of the table."""
 
     event: str
-    rewake: bool = False  # runs in the background, and its exit 2 starts a turn
+    rewake: bool = False  # runs in the background; its exit status 2 starts a turn
     timeout_s: int | None = None
     matcher: str | None = None
 
@@ -61,7 +61,7 @@ TABLE = (
     HandlerRow("PostToolBatch", timeout_s=10),
     HandlerRow("Stop", timeout_s=30),
     HandlerRow("StopFailure", timeout_s=10),
-    HandlerRow("SessionEnd"),  # the host's own 1.5 s: a longer one would hold up the end
+    HandlerRow("SessionEnd"),  # the host's own 1.5 s: a longer timeout would delay the end
     HandlerRow("FileChanged", rewake=True, timeout_s=DAY_S),
     HandlerRow("Notification", rewake=True, timeout_s=DAY_S, matcher="idle_prompt"),
 )
@@ -69,7 +69,7 @@ TABLE = (
 
 
 def entries(guard: str) -> tuple[HandlerEntry, ...]:
-    """The table for this guard, in exec form (`args`): no shell reads the path."""
+    """Return the table's entries for this guard, in exec form (`args`): no shell reads the path."""
     found = []
     for row in TABLE:
         args = [row.event, "rewake"] if row.rewake else [row.event]
@@ -83,7 +83,7 @@ def entries(guard: str) -> tuple[HandlerEntry, ...]:
 
 
 def groups_of(event: Sequence[HandlerEntry]) -> list[dict[str, Any]]:
-    """An event's entries as its list in the file holds them: one group for each matcher."""
+    """Group the entries of one event by matcher, in the form of the event's list in the file."""
     groups: dict[str | None, list[Mapping[str, Any]]] = {}
     for one in event:
         groups.setdefault(one.matcher, []).append(one.handler)
@@ -97,7 +97,7 @@ def groups_of(event: Sequence[HandlerEntry]) -> list[dict[str, Any]]:
 
 
 def find(text: str, path: str = "settings.json") -> tuple[HandlerEntry, ...]:
-    """The entries of vyane that are in force, of every state root, in their order."""
+    """Find the entries of vyane that are in force, for every state root, in file order."""
     hooks = effective(scan(text, path), "hooks")
     found = []
     for event, groups in members(hooks).items():
@@ -113,19 +113,19 @@ def find(text: str, path: str = "settings.json") -> tuple[HandlerEntry, ...]:
 
 
 def allows(text: str, path: str = "settings.json") -> bool:
-    """Whether the permission rule is there."""
+    """Return whether the file contains the permission rule."""
     rules = effective(scan(text, path), "permissions", "allow")
     return rules is not None and RULE in [rule.value(text) for rule in rules.items]
 
 
 def hooks_are_off(text: str, path: str = "settings.json") -> bool:
-    """Whether this file turns every hook off (`disableAllHooks`)."""
+    """Return whether this file turns all hooks off (`disableAllHooks`)."""
     off = effective(scan(text, path), "disableAllHooks")
     return off is not None and off.value(text) is True
 
 
 def plugins(text: str, path: str = "settings.json") -> tuple[str, ...]:
-    """The plugins of vyane that this file turns on, as `vyane@MARKETPLACE`."""
+    """Return the plugins of vyane that this file enables, as `vyane@MARKETPLACE`."""
     enabled = members(effective(scan(text, path), "enabledPlugins"))
     return tuple(
         name
@@ -138,9 +138,10 @@ def plugins(text: str, path: str = "settings.json") -> tuple[str, ...]:
 
 
 def stood(before: str, after: str, known: Stood, path: str = "settings.json") -> Stood:
-    """Return what stood where an edit made or filled containers, from the text before and after it.
+    """Return the record of the containers that an edit created or filled.
 
-    What was known of containers that held something before and still do stays known.
+    It is computed from the text before and after the edit. `known` is the record of earlier edits:
+    its entries for containers that were non-empty before and still are stay in the record.
     """
     was = json_edit.containers(before, ("hooks", "permissions"), path)
     now = json_edit.containers(after, ("hooks", "permissions"), path)
@@ -159,15 +160,15 @@ def add(
     path: str = "settings.json",
     known: Stood | None = None,
 ) -> str:
-    """`text` with these entries in force, each once; unchanged when they are.
+    """Return `text` with these entries in force, each once; unchanged if they already are.
 
-    An entry of the same command that is not among them (an older one) goes; other roots' stay.
-    Raises InvalidInputError, which names the place, for a file that cannot be edited safely.
+    Other entries with the same command (older ones) are removed; those of other state roots stay.
+    InvalidInputError names the place if the file cannot be edited safely.
     """
-    commands = [one.handler["command"] for one in wanted]  # others' may be of any type
+    commands = [one.handler["command"] for one in wanted]  # foreign ones may have any type
     events = dict.fromkeys(one.event for one in wanted)
     for event in events:
-        list_at(text, ("hooks", event), path)  # raises, before anything is cut
+        list_at(text, ("hooks", event), path)  # raises before anything is removed
     present = [one for one in find(text, path) if one.handler["command"] in commands]
     settled = {one for one in events if _agree(_of(present, one), _of(wanted, one))}
 
@@ -188,18 +189,18 @@ def remove(
     path: str = "settings.json",
     known: Stood | None = None,
 ) -> str:
-    """`text` without the handlers that are ours, and without what `add` had made around them."""
+    """Return `text` without vyane's handlers (`is_ours`) and the containers that `add` created."""
     return _cut(text, path, lambda _event, handler: is_ours(handler), known)
 
 
 def allow(text: str, path: str = "settings.json") -> str:
-    """`text` with the permission rule; unchanged when it is there."""
+    """Return `text` with the permission rule; unchanged if it already has the rule."""
     list_at(text, ("permissions", "allow"), path)
     return text if allows(text, path) else append(text, ("permissions", "allow"), RULE, path)
 
 
 def disallow(text: str, path: str = "settings.json", known: Stood | None = None) -> str:
-    """`text` without the permission rule."""
+    """Return `text` without the permission rule."""
     while allows(text, path):
         node = scan(text, path)
         chain: Chain = []
@@ -217,7 +218,7 @@ def _of(found: Sequence[HandlerEntry], event: str) -> list[HandlerEntry]:
 
 
 def _agree(found: list[HandlerEntry], wanted: list[HandlerEntry]) -> bool:
-    """Whether both hold the same, in whatever order."""
+    """Return whether both lists hold the same entries, in any order."""
     return len(found) == len(wanted) and all(found.count(o) == wanted.count(o) for o in wanted)
 
 
@@ -233,7 +234,7 @@ def _cut(
 
 
 def _first(text: str, path: str, ours: Callable[[str, Mapping[str, Any]], bool]) -> Chain | None:
-    """The way to the first handler that is ours, through repeated names too."""
+    """Return the chain to vyane's first handler (`ours`), also through repeated names."""
     root = scan(text, path)
     for h, hooks in _named(root, "hooks"):
         for e, groups in enumerate(hooks.items if hooks.kind == "{" else ()):

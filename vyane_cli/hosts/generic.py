@@ -1,4 +1,4 @@
-"""A host without hooks: it asks for its mail and gets plain text."""
+"""The generic host: a program without hooks that polls for its mail and gets plain text."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ WORKER_TYPE = "generic"
 
 
 def parse(session: str) -> HookCall:
-    """A call for the mail of one registered worker's session."""
+    """Return the call that asks for the mail of a registered worker's session."""
     return HookCall(NAME, HostEvent.CALL, "call", session)
 
 
 def render(reply: Reply) -> tuple[bytes, bytes]:
-    """(stdout, stderr): the messages as text, or nothing."""
+    """Render a reply as (stdout, stderr): the messages as text, or nothing."""
     return (reply.text + "\n").encode("utf-8", "replace") if reply.text else b"", b""
 
 
 def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Such a host keeps nothing anywhere."""
+    """Return no variables: a generic host has no configuration folder."""
     return {}
 
 
 def says_idle(folder: str, pid: int, session: str, since_s: float) -> bool:
-    """Such a host keeps no record."""
+    """Return False: a generic host keeps no record of its sessions."""
     return False
 
 
 def shows_another(folder: str, pid: int) -> bool:
-    """Nor of what a terminal shows."""
+    """Return False: a generic host keeps no record of its terminal."""
     return False
 
 
 def input_text(screen: str) -> None:
-    """Nor a screen that is known."""
+    """Return None: the screen of a generic host has no known form."""
     return
 
 
 def was_interrupted(transcript: str) -> bool:
-    """Nor a transcript."""
+    """Return False: a generic host has no transcript."""
     return False
 
 
 def transcript_size(transcript: str) -> int:
-    """Nor a transcript."""
+    """Return 0: a generic host has no transcript."""
     return 0
 
 
 def read_answer(transcript: str, wanted: str) -> None:
-    """Nor a transcript."""
+    """Return None: a generic host has no transcript."""
 
 
 def read_turn(transcript: str, start: int) -> tuple[tuple[()], None, str]:
-    """Nor a transcript."""
+    """Return no tools, usage or problem: a generic host has no transcript."""
     return (), None, ""

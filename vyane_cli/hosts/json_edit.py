@@ -1,9 +1,9 @@
-"""Edits of a JSON text that leave every other byte as it is.
+"""JSON edits: insert into and delete from a JSON text without changing any other byte.
 
-`scan` finds where each value stands; `append` and `delete` insert and cut there. What an `append`
-makes or fills is seen by `containers` before and after it, so that a `delete` can undo it. Strict
-JSON (RFC 8259); of a name that occurs twice the last one counts. No library on PyPI with users
-does this for strict JSON (2026-11); the stdlib's decoder gives no places.
+`scan` finds the position of each value; `append` and `delete` insert and cut there. Comparing
+`containers` before and after an `append` shows what it created or filled, so that a `delete` can
+undo it. Strict JSON (RFC 8259); if a name occurs twice, the last one counts. No library on PyPI
+with users does this for strict JSON (2026-11), and the stdlib's decoder reports no positions.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from vyane_cli.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value and where it stands: `text[start:end]`. Names are those of an object's items."""
+    """A value and its position, `text[start:end]`. `names` are the names of an object's items."""
 
     start: int
     end: int
-    kind: str  # the first character: { [ " or that of a number or word
+    kind: str  # the first character: { [ " or the first one of a number or word
     items: tuple[JsonNode, ...] = ()
     names: tuple[str, ...] = ()
-    starts: tuple[int, ...] = ()  # where each item begins: its name, in an object
+    starts: tuple[int, ...] = ()  # where each item begins; in an object, where its name begins
 
     def value(self, text: str) -> Any:
-        """The value as Python has it."""
+        """Return the value as a Python object."""
         return json.loads(text[self.start : self.end], parse_int=_number)
 
 
 def _number(digits: str) -> int | float:
-    return int(digits) if len(digits) < 20 else float(digits)  # Python refuses very long ones
+    return int(digits) if len(digits) < 20 else float(digits)  # Python refuses very long integers
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -46,9 +46,9 @@ DEPTH_MAX = 200
 
 
 def scan(text: str, path: str = "settings.json") -> JsonNode:
-    """The places of all values; InvalidInputError for what is not one JSON object.
+    """Find the positions of all values. Return the root; InvalidInputError unless it is an object.
 
-    A text with nothing in it is an empty object, as it is for the host.
+    A blank text counts as an empty object, as it does for the host.
     """
     if is_blank(text):
         return JsonNode(len(text), len(text), "{")
@@ -59,12 +59,12 @@ def scan(text: str, path: str = "settings.json") -> JsonNode:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing but white space, or a byte order mark."""
+    """Return whether the text is empty except for white space and a byte order mark."""
     return not text.strip("\ufeff \t\r\n")
 
 
 def refused(text: str, at: int, path: str, expected: str) -> InvalidInputError:
-    """The error that names file, line and column, and what was expected there."""
+    """Return the error that names file, line and column, and what was expected there."""
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
     rest = text[at : at + 24].split("\n")[0].rstrip("\r")
@@ -78,7 +78,7 @@ def refused(text: str, at: int, path: str, expected: str) -> InvalidInputError:
 
 
 class _Scanner:
-    """One pass over a JSON text."""
+    """A scanner that makes one pass over a JSON text."""
 
     def __init__(self, text: str, path: str) -> None:
         self.text, self.path = text, path
@@ -146,17 +146,17 @@ class _Scanner:
 
 
 def members(node: JsonNode | None) -> dict[str, JsonNode]:
-    """An object's values by name; nothing for other kinds."""
+    """Return an object's values by name; empty for other kinds."""
     return dict(zip(node.names, node.items, strict=True)) if node and node.kind == "{" else {}
 
 
 def index_of(node: JsonNode, name: str) -> int:
-    """Where the value of that name is, the last one; it is there."""
+    """Return the index of the last value with that name, which must exist."""
     return len(node.names) - 1 - node.names[::-1].index(name)
 
 
 def effective(root: JsonNode, *names: str) -> JsonNode | None:
-    """The value under these names, one inside the other."""
+    """Return the value at this path of nested names; None if it does not exist."""
     node: JsonNode | None = root
     for name in names:
         node = members(node).get(name)
@@ -164,7 +164,10 @@ def effective(root: JsonNode, *names: str) -> JsonNode | None:
 
 
 def list_at(text: str, names: tuple[str, str], path: str) -> JsonNode | None:
-    """The list in an object in the root, if both are there; InvalidInputError for other kinds."""
+    """Return the list in an object in the root; None if either is missing.
+
+    InvalidInputError if one of them has another kind.
+    """
     root = scan(text, path)
     for depth, kind, expected in ((1, "{", "an object"), (2, "[", "a list")):
         node = effective(root, *names[:depth])
@@ -178,21 +181,22 @@ def list_at(text: str, names: tuple[str, str], path: str) -> JsonNode | None:
 
 
 Chain: TypeAlias = list[tuple[JsonNode, int]]
-"""From the root down: a container, and which of its items is meant."""
+"""A path from the root down: each container, and the index of the item inside it."""
 
 
 Stood: TypeAlias = Mapping[str, str | None]
-"""What stood where containers are that an `append` made or filled, by their names with dots.
+"""The former contents of the containers that an `append` created or filled, by dotted names.
 
-The white space inside an empty one; None where there was no container. The root is "".
+The value is the white space inside if the container was empty, None if it did not exist. The root
+is "".
 """
 
 
 def delete(text: str, chain: Chain, stood: Stood | None) -> str:
-    """Cut the item at the end of the chain, and each container that this empties.
+    """Delete the item at the end of the chain, and each container that becomes empty by this.
 
-    Except one that is not known to be made by an `append`: that one stays, as empty as it was.
-    Without a record (None) each emptied container goes. Never the root.
+    By the record `stood`, a container that no `append` created stays, with its former white space.
+    Without a record (None) every emptied container is deleted. The root is never deleted.
     """
     *above, (container, index) = chain
     starts, items = container.starts, container.items
@@ -208,13 +212,13 @@ def delete(text: str, chain: Chain, stood: Stood | None) -> str:
 
 
 NAMED = 2
-"""How many names lead to the deepest container that `append` fills; deeper ones go when empty."""
+"""Depth, in names, of the deepest container that `append` fills. Deeper ones go when empty."""
 
 
 def containers(text: str, names: tuple[str, ...], path: str) -> dict[str, str | None]:
-    """The root, its containers of these names and those inside, by their names with dots.
+    """Return the root, its containers of these names and the ones inside them, by dotted names.
 
-    Return for each the white space inside when it is empty, None when something is in it.
+    The value is the white space inside if the container is empty, None if it holds something.
     """
     root = scan(text, path)
     found = {"": root}
@@ -234,7 +238,7 @@ def containers(text: str, names: tuple[str, ...], path: str) -> dict[str, str | 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a file is laid out."""
+    """The layout of a file: line ends, indentation and separators."""
 
     newline: str
     unit: str  # one level of indentation
@@ -242,7 +246,7 @@ class Style:
     comma: str  # between items on one line
 
     def render(self, value: object, indent: str | None) -> str:
-        """A value; `indent` is that of its line, None for all on one line."""
+        """Render a value. `indent` is the indentation of its line; None renders it on one line."""
         if isinstance(value, dict):
             parts = [
                 json.dumps(name, ensure_ascii=False)
@@ -260,11 +264,11 @@ class Style:
         return json.dumps(value, ensure_ascii=False)
 
     def deeper(self, indent: str | None) -> str | None:
-        """The indentation of what stands inside."""
+        """Return the indentation of the lines one level deeper."""
         return None if indent is None else indent + self.unit
 
     def enclose(self, opener: str, parts: list[str], closer: str, indent: str | None) -> str:
-        """The parts in brackets."""
+        """Return the parts in brackets."""
         if indent is None:
             return opener + self.comma.join(parts) + closer
         inside = self.newline + indent + self.unit
@@ -283,7 +287,7 @@ def _style(text: str, root: JsonNode) -> Style:
 
 
 def _unit(text: str, root: JsonNode) -> str:
-    """One level of indentation: the first that is found, outside in."""
+    """Return one level of indentation: the first one found, from the outside in."""
     level = [root]
     while level:
         for node in filter(lambda one: one.items, level):
@@ -296,18 +300,18 @@ def _unit(text: str, root: JsonNode) -> str:
 
 
 def _indent(space: str) -> str | None:
-    """The indentation of the line that this white space ends in; None if it holds no line end."""
+    """Return the indentation after the last line end of white space; None if it has no line end."""
     return space[space.rindex("\n") + 1 :] if "\n" in space else None
 
 
 def append(text: str, names: tuple[str, str], item: object, path: str) -> str:
-    """Put an item at the end of a list in an object in the root, and make what is missing."""
+    """Append an item to a list in an object in the root, and create what is missing."""
     if is_blank(text):
         text = text.strip(" \t\r\n") + "{}\n"
     root = scan(text, path)
     style = _style(text, root)
     node, left = root, [*names]
-    indent: str | None = ""  # of the line that the container stands on; None: on its parent's
+    indent: str | None = ""  # of the container's line; None if it shares its parent's line
     while left and left[0] in node.names:
         index = index_of(node, left.pop(0))
         indent = _item_indent(text, node, index)
@@ -325,7 +329,7 @@ def append(text: str, names: tuple[str, str], item: object, path: str) -> str:
 
 
 def _item_indent(text: str, node: JsonNode, index: int) -> str | None:
-    """The indentation of one item of a container; None where it shares a line."""
+    """Return the indentation of one item of a container; None if it shares a line."""
     before = node.items[index - 1].end if index else node.start + 1
     return _indent(text[before : node.starts[index]].rpartition(",")[2])
 
@@ -333,7 +337,7 @@ def _item_indent(text: str, node: JsonNode, index: int) -> str | None:
 def _fill(
     text: str, node: JsonNode, prefix: str, value: object, style: Style, indent: str | None
 ) -> str:
-    """Put the first item into an empty container that is there, after its white space."""
+    """Insert the first item into an existing empty container, after its white space."""
     held = text[node.start + 1 : node.end - 1]
     closing = "" if indent is None else style.newline + indent
     leading = held or (closing + style.unit if closing else "")

@@ -1,4 +1,4 @@
-"""What a host's hook call says, and what is answered: values without any host's spelling."""
+"""The host port: hook calls and replies as values that do not depend on any host's format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vyane_cli.kernel.values import NamedTuple, StrEnum
 
 
 class HostEvent(StrEnum):
-    """The moments of a host's life that vyane knows. A host module maps its names to these."""
+    """The events of a host that vyane knows. Each host module maps its own names to these."""
 
     SESSION_START = "session-start"
     PROMPT = "prompt"
@@ -21,13 +21,13 @@ class HostEvent(StrEnum):
     CWD_CHANGED = "cwd-changed"
     IDLE = "idle"
     SUBAGENT = "subagent"
-    CALL = "call"  # a host without hooks asks for its mail
+    CALL = "call"  # a host without hooks polls for its mail
     RERUN = "rerun"  # the tick before this one was killed by a signal
     OTHER = "other"
 
 
 class Trigger(StrEnum):
-    """What made a prompt."""
+    """The origin of a prompt."""
 
     HUMAN = "human"
     WAKE = "wake"
@@ -39,7 +39,7 @@ class Trigger(StrEnum):
 
 
 class ToolCall(NamedTuple):
-    """One finished tool call: names and outcome only, never input or output."""
+    """One finished tool call: id, name and outcome only, never input or output."""
 
     id: str
     name: str
@@ -47,15 +47,15 @@ class ToolCall(NamedTuple):
 
 
 class HookCall(NamedTuple):
-    """One call of one hook. What the host did not say is empty."""
+    """One call of one hook. Fields that the host did not fill are empty."""
 
     host: str
     event: HostEvent
     name: str
-    """The host's own name of the event, as it must be echoed."""
+    """The host's own name of the event, which the reply must repeat."""
     session: str
     rewake: bool = False
-    """The asynchronous handler, whose exit 2 begins a turn."""
+    """Whether this is the asynchronous handler, whose exit status 2 starts a turn."""
     attended: bool = True
     subagent: bool = False
     turn: str = ""
@@ -64,9 +64,9 @@ class HookCall(NamedTuple):
     prompt_digest: str = ""
     prompt_chars: int = 0
     named_ids: tuple[str, ...] = ()
-    """Message ids that the prompt names: the receipt of a watch."""
+    """Message ids that the prompt names: they confirm a delivery by watch."""
     source: str = ""
-    """How the session began, or why it ended."""
+    """How the session started, or why it ended."""
     cwd: str = ""
     transcript: str = ""
     tools: tuple[ToolCall, ...] = ()
@@ -76,36 +76,36 @@ class HookCall(NamedTuple):
     stop_active: bool = False
     file: str = ""
     digest: str = ""
-    """Of the whole payload: two byte-equal calls have the same."""
+    """Digest of the whole payload: two byte-equal calls have the same digest."""
     process: Process | None = None
-    """The host's process, not ours."""
+    """The host's process, not the process of the hook."""
     config_dir: str = ""
     worker: str = ""
-    """The worker that a spawned session was made for."""
+    """Id of the worker for which a spawned session was started."""
     terminal: tuple[str, ...] = ()
-    """The terminal multiplexer's socket and the pane in it, if the host runs in one."""
+    """Socket of the terminal multiplexer and id of the pane, if the host runs in one."""
     problem: str = ""
-    """Why the payload could not be read in full, for the log."""
+    """The reason why the payload could not be read in full, for the log."""
 
 
 class Reply(NamedTuple):
-    """What the host shall be told. Empty: nothing is printed."""
+    """The reply to a hook call. If it is empty, nothing is printed."""
 
     event: str = ""
     context: str = ""
     deny: str = ""
-    """Reason why the tool must not run."""
+    """The reason why the tool must not run."""
     stop: str = ""
-    """The turn ends: reason."""
+    """The reason why the turn must end."""
     watch: tuple[str, ...] = ()
     wake: str = ""
-    """Text of a new turn: goes out as the wake of an asynchronous handler."""
+    """Text that starts a new turn, as the wake of an asynchronous handler."""
     text: str = ""
     """Plain text, for a host without hooks."""
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to say."""
+        """Return whether the reply says nothing to the host."""
         return self == Reply(event=self.event)
 
 
@@ -115,40 +115,40 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Host(Protocol):
-        """What an operation asks of a host's module: its own records of a session."""
+        """The functions that a host module must have: access to the host's records of a session."""
 
         WORKER_TYPE: str
 
         def variables(self, folder: str, environ: Mapping[str, str]) -> dict[str, str]:
-            """What a new process needs in its environment to find sessions of this folder."""
+            """Return the variables that a new process needs to find the sessions of this folder."""
             ...
 
         def says_idle(self, folder: str, pid: int, session: str, since_s: float) -> bool:
-            """Whether the host's record says that the session has turned idle since then."""
+            """Return whether the host's record says that the session became idle since then."""
             ...
 
         def shows_another(self, folder: str, pid: int) -> bool:
-            """Whether the host's record says that its terminal shows another session."""
+            """Return whether the host's record says that its terminal shows another session."""
             ...
 
         def input_text(self, screen: str) -> str | None:
-            """What stands in the input box of the interactive program; None: there is no box."""
+            """Return the text in the interactive program's input box; None if no box exists."""
             ...
 
         def was_interrupted(self, transcript: str) -> bool:
-            """Whether the transcript ends in the note of an interrupt."""
+            """Return whether the transcript ends with the note of an interrupt."""
             ...
 
         def transcript_size(self, transcript: str) -> int:
-            """Bytes of the transcript now."""
+            """Return the current size of the transcript in bytes."""
             ...
 
         def read_answer(self, transcript: str, wanted: str) -> str | None:
-            """The whole text of an answer by its digest; None when it is not there."""
+            """Return the whole text of an answer, found by its digest; None if it is not there."""
             ...
 
         def read_turn(
             self, transcript: str, start: int
         ) -> tuple[tuple[ToolCall, ...], dict[str, Any] | None, str]:
-            """(tool calls, usage, problem) of the turn from this byte on."""
+            """Return (tool calls, usage, problem) of the turn from this byte on."""
             ...

@@ -1,1 +1,1 @@
-"""Values and rules that every room uses. Pure, and imports no other room."""
+"""Pure values and rules that every other package uses. Imports none of these packages."""

@@ -1,4 +1,4 @@
-"""The clocks of one operation, read once."""
+"""The clock readings of one operation, taken once."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from vyane_cli.kernel.values import NamedTuple
 
 
 class Clock(NamedTuple):
-    """One reading of the clocks, for a whole operation."""
+    """One reading of all clocks, used for a whole operation."""
 
     now_ms: int
     boot_ms: int
     boot: str = ""
     awake_ms: int = 0
-    """As `boot_ms`, without the time in which the machine slept."""
+    """Milliseconds since boot, like `boot_ms`, without the time in which the machine slept."""
 
     @property
     def at(self) -> float:
-        """Unix seconds, as files have them."""
+        """Return the wall clock in Unix seconds, the unit of the state files."""
         return self.now_ms / 1000
 
     def since_s(self, at: float, boot: str, awake_ms: int) -> float:
-        """Seconds since a moment that both clocks are on record of, in which anybody could act.
+        """Return the seconds since a recorded moment, not counting the machine's sleep if possible.
 
-        Within one boot no step of the wall clock counts, nor the time in which the machine slept.
-        Of an earlier boot what would lie ahead is long over; without a boot the wall clock is all
-        there is.
+        The moment was recorded on two clocks: `at` (wall clock) and `awake_ms` (in boot `boot`).
+        Within the same boot `awake_ms` decides, so steps of the wall clock and sleep do not count.
+        Otherwise the wall clock decides. If the moment belongs to an earlier boot and its wall
+        clock time is still in the future, return infinity: that moment is long past.
         """
         if boot and boot == self.boot:
             return (self.awake_ms - awake_ms) / 1000

@@ -1,4 +1,4 @@
-"""Every key of `config.toml` with its default: the table that parsing, docs and `config` share."""
+"""The keys of `config.toml` with their defaults: one table for parsing, docs and `config`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DeliveryLimits(NamedTuple):
-    """The thresholds of `[delivery]` in config.toml."""
+    """The delivery limits: thresholds of `[delivery]` in config.toml."""
 
     too_soon_ms: int = 300_000
     start_wait_ms: int = 300_000
@@ -24,14 +24,14 @@ class DeliveryLimits(NamedTuple):
 
 
 class Key(NamedTuple):
-    """One setting."""
+    """One setting: its default, its documentation and the values it accepts."""
 
     default: object
     doc: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     secret: bool = False
-    """Addresses with a password in them: shown without it where all settings are listed."""
+    """Whether the values may contain passwords. Lists of all settings show them without it."""
 
 
 # fmt: off
@@ -90,7 +90,7 @@ KEYS: Mapping[str, Key] = {
 
 
 class Config:
-    """The settings in force."""
+    """The settings in force: configured values, and defaults for all other keys."""
 
     __slots__ = ("values",)
 
@@ -98,12 +98,12 @@ class Config:
         self.values = values
 
     def __getitem__(self, key: str) -> Any:
-        """The value of a documented key."""
+        """Return the value of a documented key, or its default."""
         return self.values.get(key, KEYS[key].default)
 
     @property
     def limits(self) -> DeliveryLimits:
-        """The thresholds of the gates, in milliseconds."""
+        """Return the delivery limits, with seconds converted to milliseconds."""
         return DeliveryLimits(
             too_soon_ms=int(self["delivery.too_soon_s"] * 1000),
             start_wait_ms=int(self["delivery.start_wait_s"] * 1000),
@@ -115,13 +115,13 @@ class Config:
 
     @property
     def runtimes(self) -> Mapping[str, Any]:
-        """The `[runtimes.NAME]` tables, as `core.runtimes` has them."""
+        """Return the `[runtimes.NAME]` tables, as parsed by `kernel.runtimes`."""
         found: Mapping[str, Any] = self.values.get("runtimes", {})
         return found
 
     @property
     def channels(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `[channels.NAME]` tables, without the defaults of what they leave out."""
+        """Return the `[channels.NAME]` tables, without defaults for the keys they leave out."""
         found: Mapping[str, Mapping[str, Any]] = self.values.get("channels", {})
         return found
 
@@ -142,27 +142,28 @@ CHANNEL_KEYS: Mapping[str, Key] = {
     "recreate": Key(False, "Whether a conversation that was deleted is made anew."),
 }
 # fmt: on
-"""Keys of every `[channels.NAME]`; each adapter has some of its own."""
+"""The keys that every `[channels.NAME]` table may have. Each adapter adds keys of its own."""
 
 ChannelKeys = Mapping[str, Mapping[str, Key]]
-"""Channel → the keys that only it has."""
+"""Channel name → the keys that only this channel has."""
 NO_CHANNELS: ChannelKeys = {}
 
 
 def parse_config(
     data: Mapping[str, Any], channels: Callable[[], ChannelKeys] | None = None
 ) -> Config:
-    """The settings from a parsed file; InvalidInputError names the key, and the nearest known.
+    """Build the settings from a parsed file.
 
-    `channels`: says which there are. None: this process speaks to none (a hook), and what the file
-    says of them is left alone.
+    `channels` returns the keys of each known channel. None means that this process speaks to no
+    channel (a hook): the file's channel tables are not checked and not kept. InvalidInputError
+    names the wrong key and the nearest known one.
     """
     values: dict[str, Any] = {}
     if "channels" in data:
         if channels is not None:
             values["channels"] = _parse_channels(data["channels"], channels())
         data = {key: value for key, value in data.items() if key != "channels"}
-    if "runtimes" in data:  # a table of the user's own names
+    if "runtimes" in data:  # the user chooses the names in this table
         from vyane_cli.kernel.runtimes import parse_runtimes
 
         values["runtimes"] = parse_runtimes(data["runtimes"])
@@ -180,7 +181,7 @@ def _parse_channels(data: object, channels: ChannelKeys) -> dict[str, dict[str, 
         for key, value in _table(f"channels.{name}", table).items():
             full = check_key(f"channels.{name}.{key}", channels)
             found[name][key] = check_value(full, value, channels)
-        if name not in channels:  # an empty table: no key of it was looked at
+        if name not in channels:  # an empty table: the loop above checked no key
             check_key(f"channels.{name}.", channels)
     return found
 
@@ -192,7 +193,7 @@ def _table(where: str, data: object) -> Mapping[str, Any]:
 
 
 def every_key(channels: ChannelKeys) -> dict[str, Key]:
-    """Every key that a file may have, in order, with those of these channels."""
+    """Return every key that a file may have, in order, including the keys of these channels."""
     found = dict(KEYS)
     for name, own in channels.items():
         found |= {f"channels.{name}.{key}": known for key, known in {**own, **CHANNEL_KEYS}.items()}
@@ -200,7 +201,7 @@ def every_key(channels: ChannelKeys) -> dict[str, Key]:
 
 
 def check_key(key: str, channels: ChannelKeys = NO_CHANNELS) -> str:
-    """`key` when it is documented."""
+    """Return `key` if it is documented; otherwise raise InvalidInputError with the nearest key."""
     if key not in KEYS:
         known = every_key(channels)
         if key in known:
@@ -214,7 +215,7 @@ def check_key(key: str, channels: ChannelKeys = NO_CHANNELS) -> str:
 
 
 def check_value(key: str, value: Any, channels: ChannelKeys = NO_CHANNELS) -> Any:
-    """`value` when it is one for this key."""
+    """Return `value` if this key accepts it; otherwise raise InvalidInputError."""
     known = KEYS[key] if key in KEYS else every_key(channels)[key]
     if known.choices and value not in known.choices:
         raise InvalidInputError(key, value, "one of " + ", ".join(known.choices))
@@ -240,7 +241,7 @@ def check_value(key: str, value: Any, channels: ChannelKeys = NO_CHANNELS) -> An
 
 
 def parse_value(key: str, text: str, channels: ChannelKeys = NO_CHANNELS) -> Any:
-    """A value typed on the command line, by the type of the key's default."""
+    """Parse a value typed on the command line, by the type of the key's default."""
     default = every_key(channels)[check_key(key, channels)].default
     if isinstance(default, list):
         parts = [part.strip() for part in text.split(",") if part.strip()]

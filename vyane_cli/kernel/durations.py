@@ -10,7 +10,7 @@ LONGEST_S = 1e12
 
 
 def parse_duration_s(field: str, text: str) -> float:
-    """Seconds from a number with a unit, or a bare number of seconds; more than zero."""
+    """Parse a number with a unit, or a bare number of seconds. Return seconds, more than zero."""
     text = text.strip().lower()
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = text[len(number) :] or "s"

@@ -1,8 +1,8 @@
-"""JSON for the hook path: the C scanner and encoder that `json` uses, without importing `json`.
+"""JSON for the hook path: the C scanner and encoder of `json`, without importing `json` itself.
 
 Importing `json` compiles regular expressions that only its Python fallback needs: 6 ms of a hook's
-30. The C parts are not documented as an interface, so where they are not as expected, or on an
-interpreter without them, `json` itself does the work. One dialect: what is not JSON is refused.
+30. The C parts are not a documented interface. If they are missing or do not behave as expected,
+`json` itself does the work. Both accept the same dialect and refuse everything that is not JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPACE = " \t\n\r"
 
 
 class _Rules:
-    """What the scanner asks of a decoder: the defaults of `json.JSONDecoder`."""
+    """The attributes that the C scanner reads from a decoder: defaults of `json.JSONDecoder`."""
 
     object_hook = object_pairs_hook = None
     parse_float, parse_int = float, int
@@ -29,7 +29,7 @@ class _Rules:
     def __init__(self, strict: bool) -> None:
         self.memo: dict[str, str] = {}
         self.strict = strict
-        """Whether control characters inside of texts are refused."""
+        """Whether control characters inside strings are refused."""
 
 
 def _refuse(value: object) -> object:
@@ -86,13 +86,13 @@ except (ImportError, TypeError, ValueError, AttributeError):
 
 
 def loads(data: bytes | str, *, strict: bool = True) -> Any:
-    """The value of a JSON text; bytes are UTF-8. ValueError or RecursionError when it is none."""
+    """Parse a JSON text; bytes are UTF-8. Raise ValueError or RecursionError if it is not JSON."""
     text = data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data
     return _scan(text, strict)
 
 
 def dumps(value: object, *, ascii_only: bool = False) -> str:
-    """Compact JSON. ValueError for NaN and infinities, TypeError for what JSON has no form for."""
+    """Render compact JSON. ValueError for NaN and infinities, TypeError for unsupported types."""
     return _encode(value, ascii_only)
 
 
@@ -103,10 +103,10 @@ DEPTH_MAX = 64
 
 
 def clean(value: Any, where: str, depth: int = 0) -> Any:
-    """`value` as every JSON reader takes it, or InvalidInputError.
+    """Return `value` in a form that every JSON reader accepts, or raise InvalidInputError.
 
-    Lone surrogates become U+FFFD; NaN, infinities, integers over 64 bits and deep nesting are
-    refused, because not every reader gives them back as they were.
+    Lone surrogates become U+FFFD. NaN, infinities, integers over 64 bits and deep nesting are
+    refused, because some readers return them changed.
     """
     if depth > DEPTH_MAX:
         raise InvalidInputError(where, "…", f"nested at most {DEPTH_MAX} deep")
@@ -127,10 +127,10 @@ def clean(value: Any, where: str, depth: int = 0) -> Any:
 
 
 def check(schema: Schema, data: object, where: str, *, of: str) -> dict[str, Any]:
-    """`data` when it fits; InvalidInputError names the first key that does not.
+    """Return `data` if it fits the schema; InvalidInputError names the first key that does not.
 
-    Keys outside the schema are refused, unless the schema is empty (free form). A bool is no
-    number, None is no value.
+    Keys outside the schema are refused, unless the schema is empty (free form). A bool does not
+    count as a number, nor None as a value.
     """
     if not isinstance(data, dict):
         raise InvalidInputError(where, data, "a JSON object")

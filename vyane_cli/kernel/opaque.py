@@ -1,4 +1,4 @@
-"""Opaque texts that carry a few fields and notice a changed character: cursors, turn tokens."""
+"""Opaque texts for cursors and turn tokens: a few fields with a checksum against changes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _SEPARATOR = "\n"
 
 
 def seal(prefix: str, fields: Sequence[str]) -> str:
-    """`prefix` + base64url (RFC 4648, without padding) of the fields and their CRC-32."""
+    """Return `prefix` + base64url (RFC 4648, without padding) of the fields and their CRC-32."""
     body = _SEPARATOR.join(fields).encode()
     data = body + crc32(prefix.encode() + body).to_bytes(4, "big")
     return prefix + urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def unseal(prefix: str, text: str) -> list[str] | None:
-    """The fields, None for anything that `seal` with this prefix did not make."""
+    """Return the fields, or None for any text that `seal` did not make with this prefix."""
     if not text.startswith(prefix) or not text.isascii():
         return None
     try:
@@ -25,5 +25,5 @@ def unseal(prefix: str, text: str) -> list[str] | None:
         fields = data[:-4].decode().split(_SEPARATOR)
     except ValueError:
         return None
-    # sealed again: base64 has several spellings of the same bytes, and only one of them is ours
+    # Seal again and compare: base64 can spell the same bytes in several ways, `seal` uses one.
     return fields if seal(prefix, fields) == text else None

@@ -1,4 +1,4 @@
-"""Processes: who runs where, told apart from a later process with the same number."""
+"""Process identity: a pid with enough context to detect that the pid was reused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vyane_cli.kernel.values import NamedTuple
 
 
 class Process(NamedTuple):
-    """One process, so that a reused pid is told apart: compare all four."""
+    """The identity of one process. Compare all four fields: a pid alone may have been reused."""
 
     boot: str
     namespace: str
@@ -17,7 +17,7 @@ class Process(NamedTuple):
 
 
 def parse_process(data: object) -> Process | None:
-    """A process from its stored form."""
+    """Parse a process from its stored form. Return None if the data is not a process."""
     if not isinstance(data, Mapping):
         return None
     try:

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 PLACEHOLDERS = ("prompt_file", "prompt", "session_id", "cwd", "worker")
-"""What may stand in braces in an argument. Nothing else in braces is touched."""
+"""The placeholders that an argument may contain in braces. Other braces are left unchanged."""
 
 SCRUBBED = ("CLAUDE", "CODEX_", "GEMINI_")
-"""Variables that begin so tell a program in which host it runs: a child is in none yet."""
+"""Prefixes of variables that say in which host a program runs. They are wrong for a new child."""
 
 
 class ChildRuntime(NamedTuple):
-    """How a child of this kind is started and resumed. Argument lists, never a shell's line."""
+    """The commands that start and resume a child: lists of arguments, never a shell line."""
 
     spawn: tuple[str, ...]
     resume: tuple[str, ...] = ()
     hooks: bool = False
-    """Its own hooks register it and see its answer; else the launcher does both."""
+    """Whether the child's own hooks register it and record its answer; else the launcher does."""
     keep: tuple[str, ...] = ()
-    """Variables that it gets although their names are scrubbed."""
+    """Names of variables that the child gets although their prefix is in `SCRUBBED`."""
     interactive: tuple[str, ...] = ()
-    """How it is started in a pane of its own, for a person to look in."""
+    """The command that starts the child in its own pane, where a person can watch it."""
 
 
 BUILT_IN: Mapping[str, ChildRuntime] = {
@@ -40,7 +40,7 @@ BUILT_IN: Mapping[str, ChildRuntime] = {
         interactive=("claude", "--session-id", "{session_id}", "{prompt}"),
     ),
     "codex": ChildRuntime(
-        # the prompt comes on standard input, the last answer goes to standard output
+        # codex reads the prompt from standard input and prints its last answer
         ("codex", "exec", "--skip-git-repo-check", "--cd", "{cwd}", "-"),
         interactive=("codex", "--cd", "{cwd}", "{prompt}"),
     ),
@@ -51,7 +51,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 def parse_runtimes(data: object) -> Mapping[str, ChildRuntime]:
-    """The tables of a parsed file; InvalidInputError names the key that is wrong."""
+    """Parse the `[runtimes.NAME]` tables of a file; InvalidInputError names the wrong key."""
     if not isinstance(data, Mapping):
         raise InvalidInputError("runtimes", data, "a table of tables, [runtimes.NAME]")
     return {name: _parse_runtime(name, table) for name, table in data.items()}
@@ -88,7 +88,7 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
 
 
 def find_runtime(name: str, configured: Mapping[str, ChildRuntime]) -> ChildRuntime:
-    """The runtime of this name; InvalidInputError lists those there are."""
+    """Return the runtime of this name; InvalidInputError lists the known runtimes."""
     known = {**BUILT_IN, **configured}
     if name not in known:
         table = f"[runtimes.{shortened(name)}]"
@@ -98,9 +98,10 @@ def find_runtime(name: str, configured: Mapping[str, ChildRuntime]) -> ChildRunt
 
 
 def fill(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments with their placeholders filled; what was filled in is not looked at again.
+    """Return the arguments with their placeholders filled. Filled-in values are not expanded.
 
-    None becomes an option by it: a text that begins with a dash gets a space before it.
+    A filled-in value must not turn an argument into an option: if a filled argument begins with a
+    dash and its template did not, put a space before it.
     """
     pattern = re.compile("{(" + "|".join(PLACEHOLDERS) + ")}")
     filled = [pattern.sub(lambda match: values[match[1]], one) for one in arguments]
@@ -111,14 +112,14 @@ def fill(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]
 
 
 def takes_prompt(arguments: Sequence[str]) -> bool:
-    """Whether the prompt goes by an argument. Else it goes by standard input."""
+    """Return whether an argument passes the prompt. Otherwise standard input does."""
     return any("{prompt}" in one or "{prompt_file}" in one for one in arguments)
 
 
 def child_environment(
     environ: Mapping[str, str], runtime: ChildRuntime, home: str, worker: str
 ) -> dict[str, str]:
-    """The environment of a child: its parent's host ids are gone, its own worker is in it."""
+    """Return the environment of a child: without its parent's host ids, with its own worker id."""
     kept = {
         name: value
         for name, value in environ.items()

@@ -1,4 +1,4 @@
-"""Text: templates, names, lengths, and the text of others made harmless."""
+"""Text helpers: templates, names, lengths, and neutralising text from other agents."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RESERVED = (
     "Message from",
     "消息来自",
 )
-"""How an envelope of ours begins. A body line that begins so is quoted when it is rendered."""
+"""Prefixes of the envelopes. A body line with such a prefix is quoted when it is rendered."""
 
 
 class Templates(NamedTuple):
-    """The texts of one language, from `state_templates/`: placeholders in braces."""
+    """The templates of one language, from `state_templates/`, with placeholders in braces."""
 
     texts: Mapping[str, str]
 
     def fill(self, name: str, /, **values: object) -> str:
-        """The named template with its placeholders filled; values are never templates again."""
+        """Fill the placeholders of the named template. Braces in values are not expanded."""
         parts = self.texts[name].split("{")
         out = [parts[0]]
         for part in parts[1:]:
@@ -35,12 +35,12 @@ class Templates(NamedTuple):
 
 
 def utf16_length(text: str) -> int:
-    """Length as hosts written in JavaScript count it."""
+    """Return the length in UTF-16 units, as hosts written in JavaScript count it."""
     return len(text) + sum(1 for character in text if character > "\uffff")
 
 
 def neutralise(text: str) -> str:
-    """Another agent's text made harmless: control characters visible, our prefixes quoted."""
+    """Make another agent's text harmless: show control characters, quote reserved prefixes."""
     clean = "".join(c if _printable(c) else _escape(c) for c in text.replace("\r\n", "\n"))
     return "\n".join(
         "| " + line if _bare(line).startswith(_RESERVED_UPPER) else line
@@ -49,7 +49,7 @@ def neutralise(text: str) -> str:
 
 
 def cut_utf16(text: str, units: int) -> str:
-    """The longest prefix of at most `units` UTF-16 units."""
+    """Return the longest prefix of at most `units` UTF-16 units."""
     if utf16_length(text) <= units:
         return text
     kept = 0
@@ -65,18 +65,18 @@ _HIDDEN = frozenset("\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u2028\u2029\ufef
     chr(code)
     for start, stop in (
         (0x202A, 0x202F),  # directions
-        (0x2060, 0x2070),  # joiners and operators that nobody sees
+        (0x2060, 0x2070),  # invisible joiners and operators
         (0xFFF9, 0xFFFC),  # annotations
         (0xE0000, 0xE0080),  # tags: letters that a model may read and a person cannot see
         (0xE0100, 0xE01F0),  # further variation selectors
     )
     for code in range(start, stop)
 )
-"""Format characters, but for those that scripts and emoji need: U+200C, U+200D, U+FE0F."""
+"""Invisible format characters, except those that scripts and emoji need: U+200C, U+200D, U+FE0F."""
 
 
 def _bare(line: str) -> str:
-    """A line as a reader's eye has it: without what stands before its first word."""
+    """Return the line's first 40 characters in upper case, after leading space and markup."""
     for position, character in enumerate(line):
         if not character.isspace() and character not in "|>*#-`":
             return line[position : position + 40].upper()
@@ -100,7 +100,7 @@ def _escape(character: str) -> str:
 
 
 def slug(text: str, limit: int = 40) -> str:
-    """Letters and digits in lower case, joined by dashes, cut at a word's edge if there is one."""
+    """Return the words of a text in lower case, joined by dashes, cut after a word if possible."""
     cleaned = "".join(c if c.isalnum() else " " for c in text.lower()).split()
     out = ""
     for word in cleaned:
@@ -112,7 +112,7 @@ def slug(text: str, limit: int = 40) -> str:
 
 
 def nearest_names(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Up to three names that look like `text`."""
+    """Return up to three names that look like `text`."""
     import difflib
 
     by_lower = {name.casefold(): name for name in names}

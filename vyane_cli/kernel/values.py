@@ -1,8 +1,8 @@
 """Frozen values for the hook path: named tuples without `typing`, closed lists without `enum`.
 
-Importing `typing` and building a class with it costs a hook 5 ms of its 30 (measured with
-`-X importtime`), `dataclasses` twice that, `enum` and two dozen classes of it 6 ms. `collections`
-is loaded by then in any case. A type checker sees the real ones.
+Importing `typing` and building one class with it costs a hook 5 ms of its 30 (measured with
+`-X importtime`), `dataclasses` twice that, `enum` with two dozen classes 6 ms. `collections` is
+already loaded by then. A type checker sees the real classes.
 """
 
 from collections import namedtuple
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
 
     class _Value(type):
-        """Makes a class of annotated fields, with defaults at the end, a named tuple."""
+        """Metaclass that turns annotated fields, those with defaults last, into a named tuple."""
 
         def __new__(cls, name, bases, body):
             if not bases:
@@ -28,10 +28,10 @@ else:
             return type(name, (base,), {"__slots__": (), **body})
 
     class NamedTuple(metaclass=_Value):
-        """Base of the values."""
+        """Base class of the frozen values."""
 
     class _Closed(type):
-        """Makes the constants of a class its only members, in their order."""
+        """Metaclass that makes the constants of a class its only members, in their order."""
 
         def __new__(cls, name, bases, body):
             kind = bases[0].__mro__[-2]  # str or int
@@ -65,17 +65,18 @@ else:
             return len(cls._members)
 
     class StrEnum(str, metaclass=_Closed):
-        """Base of the closed lists of texts."""
+        """Base class of closed lists of texts."""
 
     class IntEnum(int, metaclass=_Closed):
-        """Base of the closed lists of numbers."""
+        """Base class of closed lists of numbers."""
 
 
 class InJson:
-    """How a field of a report stands in JSON: in the metadata of the field, under this class.
+    """The JSON form of a report's field, stored in the field's metadata with this class as key.
 
-    Only where it does not simply stand there by its name. No named tuple, which would cost each
-    hook 0.14 ms: hooks load this module, and render no reports.
+    Only fields that differ from the default (the field's name as key) need one. It is a plain
+    class: a named tuple would cost each hook 0.14 ms, because hooks load this module although
+    they render no reports.
     """
 
     __slots__ = ("form", "key", "omit", "spread")
@@ -89,14 +90,14 @@ class InJson:
         form: "Callable[[Any], object] | None" = None,
     ) -> None:
         self.omit = omit
-        """Leave the key out when the value is None."""
+        """Whether the key is left out if the value is None."""
         self.key = key
-        """The key, where it is not the name of the field (`from` is no name)."""
+        """The JSON key if it differs from the field's name (`from` cannot be a Python name)."""
         self.spread = spread
-        """The keys of the value stand among those of the report, at its place."""
+        """Whether the keys of the value are inserted among the report's own keys, in its place."""
         self.form = form
-        """The function that renders the value, or each item of a tuple: a stored record has one."""
+        """The function that renders the value or each item of a tuple. Stored records have one."""
 
 
 OMIT = {InJson: InJson(omit=True)}
-"""Metadata of a field that is left out when it is None."""
+"""Metadata of a field that is left out of the JSON if it is None."""

@@ -1,1 +1,1 @@
-"""Bytes on disk: files, journals, documents, locks. It knows no nouns of the field."""
+"""Bytes on disk: files, journals, documents, locks. No knowledge of messages or sessions."""

@@ -1,4 +1,7 @@
-"""A small JSON file that is replaced whole. Fields that we do not know survive a rewrite."""
+"""Documents: small JSON files, always replaced whole. Unknown fields survive a rewrite.
+
+Also the encoding of journal lines, which `storage.journal` uses.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ if TYPE_CHECKING:
 
 
 BY_HAND = "mend it by hand, or put it back from a copy: `vyane doctor` names every such file"
-"""Nothing mends a document by itself: what it should say is not known."""
+"""Hint for damaged documents: nothing repairs one automatically, its right content is unknown."""
 
 
 def load(path: str) -> dict[str, Any] | None:
-    """The object in the file, None when there is no file. Damage is an error, never a guess."""
+    """Return the object in the file, or None if the file is missing. Damage raises an error."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -43,7 +46,10 @@ def load(path: str) -> dict[str, Any] | None:
 
 
 def _place(data: bytes) -> tuple[int | None, str]:
-    """Line and reason of what is no JSON, for people who edited it; a read that failed may ask."""
+    """Return line and reason of a JSON error, for people who edited the file.
+
+    Only failed reads call this, so the import of `json` costs other reads nothing.
+    """
     import json
 
     try:
@@ -56,7 +62,10 @@ def _place(data: bytes) -> tuple[int | None, str]:
 
 
 def load_as(path: str, parse: Callable[[Mapping[str, Any]], T], kind: str) -> T | None:
-    """What the document says, by its parser; None when there is no file. Another form is damage."""
+    """Load the document and parse it. Return None if the file is missing.
+
+    CorruptStateError if the parser rejects the object.
+    """
     data = load(path)
     if data is None:
         return None
@@ -67,14 +76,15 @@ def load_as(path: str, parse: Callable[[Mapping[str, Any]], T], kind: str) -> T 
 
 
 def save(path: str, value: Mapping[str, Any], root: str, *, durable: bool = True) -> None:
-    """Replace the document. On disk when this returns; a crash leaves the old or the new one.
+    """Replace the document. It is on disk when this returns, unless `durable` is False.
 
-    StorageError: it is the old one. DurabilityUnknownError: it is the new one, not confirmed.
+    A crash leaves the old or the new document. StorageError: the old one is still in place.
+    DurabilityUnknownError: the new one is in place, but the disk did not confirm it.
     """
     if not os.path.exists(path):
         files.make_directories(os.path.dirname(path))
         if durable:
-            # before it is there: so that a document that can be read has a durable folder
+            # before the file exists, so that every readable document has a durable folder
             try:
                 files.sync_directories(path, root)
             except OSError as error:
@@ -87,11 +97,11 @@ _CHECK = b',"crc":"'
 _TAIL = len(_CHECK) + 8 + 2  # the digits, then `"}`
 
 loads: Callable[[bytes], Any] = json.loads
-"""How text becomes a value. `accelerate` replaces it in commands that read whole journals."""
+"""The JSON parser in use. `accelerate` replaces it in commands that read whole journals."""
 
 
 def accelerate() -> None:
-    """Read with orjson from here on: for commands, whose start-up can bear the import."""
+    """Parse with orjson from now on. For commands, whose start-up can afford the import."""
     global loads
     import re
 
@@ -100,14 +110,14 @@ def accelerate() -> None:
     long_number = re.compile(rb"\d{19}").search
 
     def exact(data: bytes) -> Any:
-        # orjson makes a float of an integer that 64 bits do not hold
+        # orjson turns integers over 64 bits into floats
         return json.loads(data) if long_number(data) else orjson.loads(data)
 
     loads = exact
 
 
 def dumps(value: object) -> bytes:
-    """Compact JSON in UTF-8; what UTF-8 cannot say (a lone surrogate) is escaped."""
+    """Render compact JSON in UTF-8. A text with lone surrogates is rendered in escaped ASCII."""
     try:
         return json.dumps(value).encode("utf-8")
     except UnicodeEncodeError:
@@ -115,21 +125,24 @@ def dumps(value: object) -> bytes:
 
 
 def encode_line(record: Mapping[str, Any]) -> bytes:
-    """One line with its newline. Its last key is `crc`: CRC-32 of the bytes before it."""
+    """Encode a record as one line with its newline.
+
+    The line's last key is `crc`: the CRC-32 of the bytes before it.
+    """
     body = dumps({"v": VERSION, **record})[:-1]
     return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
 
 
 class LineError(ValueError):
-    """A line that is no record of ours; its text is the reason."""
+    """A line or document that cannot be decoded; the error's text is the reason."""
 
 
 class NewerError(LineError):
-    """A whole record of a later version: not damage, and not ours to touch."""
+    """An intact record of a later version: not damage, and must not be changed."""
 
 
 def decode_line(line: bytes) -> dict[str, Any]:
-    """The record of a line without its newline; LineError with the reason otherwise."""
+    """Decode a line without its newline. Return its record, or raise LineError with the reason."""
     if line[-_TAIL : -_TAIL + len(_CHECK)] != _CHECK or line[-2:] != b'"}':
         raise LineError("no checksum")
     body = line[:-_TAIL]
@@ -139,7 +152,10 @@ def decode_line(line: bytes) -> dict[str, Any]:
 
 
 def decode_document(data: bytes) -> dict[str, Any]:
-    """A document's object; LineError with the reason when it is none, or of a later version."""
+    """Decode a document. Return its object.
+
+    LineError with the reason if it is not an object, NewerError if it is of a later version.
+    """
     return _object(data, versioned=False)
 
 
@@ -148,7 +164,7 @@ def _object(data: bytes, *, versioned: bool) -> dict[str, Any]:
         value = loads(data)
     except (ValueError, RecursionError):
         try:
-            value = json.loads(data)  # orjson is stricter: an escaped lone surrogate, say
+            value = json.loads(data)  # orjson is stricter, e.g. on escaped lone surrogates
         except (ValueError, RecursionError):
             raise LineError("not JSON") from None
     if not isinstance(value, dict):
@@ -162,7 +178,7 @@ def _object(data: bytes, *, versioned: bool) -> dict[str, Any]:
 
 
 def encode_document(value: Mapping[str, Any]) -> bytes:
-    """A document for people to read: indented, UTF-8, with a final newline."""
+    """Encode a document so that people can read it: indented, UTF-8, with a final newline."""
     import json
 
     text = json.dumps({"v": VERSION, **value}, ensure_ascii=False, indent=1, allow_nan=False)

@@ -1,7 +1,7 @@
-"""Every system call that changes a file: the seam where tests stop, fail or replay one.
+"""File operations: every system call that changes a file, so that tests can stop or fail each.
 
-`step` is called with the call's name and path before each. In production it does nothing.
-Directories are made 0700 and files 0600, whatever the umask.
+`step` is called with the call's name and path before each of them. In production it does nothing.
+Directories are created with mode 0700 and files with 0600, regardless of the umask.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ step = _nothing
 
 
 def make_directories(path: str) -> None:
-    """Make `path` and what is missing above it. Flush with `sync_directories`."""
+    """Create the folder `path` and its missing parents. Flush them with `sync_directories`."""
     try:
         step("mkdir", path)
         os.mkdir(path, DIRECTORY_MODE)
-        os.chmod(path, DIRECTORY_MODE)  # mkdir's mode goes through the umask
+        os.chmod(path, DIRECTORY_MODE)  # the umask reduces mkdir's mode
         sync_directory(os.path.dirname(path))
     except FileExistsError:
         if not os.path.isdir(path):
@@ -50,7 +50,7 @@ def make_directories(path: str) -> None:
 
 
 def _in_folder(name: str, path: str, call: Callable[[], T]) -> T:
-    """Run a call that makes `path`; its folders are made when they are missing."""
+    """Run a call that creates `path`. If its folders are missing, create them and retry."""
     try:
         step(name, path)
         try:
@@ -64,7 +64,7 @@ def _in_folder(name: str, path: str, call: Callable[[], T]) -> T:
 
 
 def open_private(path: str, flags: int) -> int:
-    """A descriptor; a file that is made is 0600, even if the umask takes that from its owner."""
+    """Open a file and return its descriptor. A new file gets mode 0600 regardless of the umask."""
     fd = os.open(path, flags, FILE_MODE)
     if os.fstat(fd).st_mode & FILE_MODE != FILE_MODE:
         os.fchmod(fd, FILE_MODE)
@@ -72,16 +72,19 @@ def open_private(path: str, flags: int) -> int:
 
 
 def open_for_writing(path: str) -> int:
-    """A descriptor for reading and writing, not truncated; the file and folders are made."""
+    """Open a file for reading and writing, without truncating it. Return its descriptor.
+
+    The file and its folders are created if they are missing.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     return _in_folder("open", path, lambda: open_private(path, flags))
 
 
 def write(fd: int, data: bytes, at: int, path: str) -> None:
-    """Write all of `data` at the offset, or cut the file back to it and raise StorageError.
+    """Write all of `data` at offset `at`. On failure cut the file to `at` and raise StorageError.
 
-    One call where the kernel takes it whole; a short count (a full disk says no more than that)
-    is followed by a second call, which says why.
+    One call if the kernel accepts all bytes. A full disk shows only as a short count, so a second
+    call follows a short count and fails with the reason.
     """
     done = 0
     try:
@@ -92,7 +95,7 @@ def write(fd: int, data: bytes, at: int, path: str) -> None:
         try:
             truncate(fd, at, path)
         except StorageError:
-            pass  # the half line stays without its newline: the next append sets it aside
+            pass  # the partial line has no newline: the next append moves it to the quarantine
         raise StorageError(path, error) from error
 
 
@@ -106,7 +109,7 @@ def truncate(fd: int, size: int, path: str) -> None:
 
 
 def sync(fd: int, path: str) -> None:
-    """Flush the file's bytes to the disk. OSError when the disk does not confirm it."""
+    """Flush the file's bytes to the disk. OSError if the disk does not confirm it."""
     step("fsync", path)
     os.fsync(fd)
     if _FULL_SYNC is not None:
@@ -134,9 +137,9 @@ def sync_directories(path: str, root: str) -> None:
 
 
 def listdir(path: str) -> list[str]:
-    """Names in a folder, sorted; none when it is not there, or is a file that somebody put there.
+    """Return the names in a folder, sorted. Empty if it is missing, or if it is a file.
 
-    StorageError when what it lies in is no folder either, such as a home that is a file.
+    StorageError if its parent is not a folder either, for example a home that is a file.
     """
     try:
         return sorted(os.listdir(path))
@@ -149,26 +152,26 @@ def listdir(path: str) -> list[str]:
 
 
 def json_names(folder: str) -> list[str]:
-    """Return the names of the JSON documents in a folder, without `.json`, in their files' order.
+    """Return the names of the JSON documents in a folder, without `.json`, sorted by file name.
 
-    Files whose name begins with a dot are passed over: a writer is at work on them, or died.
+    Files whose name begins with a dot are skipped: they belong to a running or dead writer.
     """
     found = [one for one in listdir(folder) if one.endswith(".json") and not one.startswith(".")]
     return [one[: -len(".json")] for one in found]
 
 
 def is_temporary(name: str) -> bool:
-    """Whether `replace` gives such a name, `.NAME.PID.tmp`, to what is not finished."""
+    """Return whether the name is that of an unfinished file of `replace`, `.NAME.PID.tmp`."""
     parts = name.split(".")
     return len(parts) >= 4 and not parts[0] and parts[-1] == "tmp" and parts[-2].isdecimal()
 
 
 def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
-    """Replace a whole file: a temporary file in the same folder, flush, rename, flush.
+    """Replace a whole file: write a temporary file in its folder, flush, rename, flush.
 
-    A symbolic link keeps pointing where it did; a file keeps its mode, and its owner if root
-    replaces it. A crash leaves the old
-    or the new file, and perhaps a temporary one (`.NAME.PID.tmp`) that `gc` removes.
+    A symbolic link keeps its target. The file keeps its mode, and its owner if root replaces it.
+    A crash leaves the old or the new file, and perhaps a temporary one (`.NAME.PID.tmp`) that `gc`
+    removes. With `durable` False nothing is flushed.
     """
     replace_by(path, (data,), mode=mode, durable=durable)
 
@@ -176,14 +179,15 @@ def replace(path: str, data: bytes, *, mode: int | None = None, durable: bool = 
 def replace_by(
     path: str, pieces: Iterable[bytes], *, mode: int | None = None, durable: bool = True
 ) -> int:
-    """The same by pieces, which need not fit into memory; how many bytes.
+    """Replace a whole file like `replace`, with data in pieces. Return the number of bytes.
 
-    An error that comes from them is passed on, and leaves the old file.
+    The pieces together need not fit into memory. An error raised while iterating over them is
+    passed on, and leaves the old file.
     """
     path = os.path.realpath(path)
     try:
         before = os.stat(path)
-    except OSError:  # what is wrong with the path, the opening says
+    except OSError:  # opening the temporary file reports what is wrong with the path
         before = None
     if mode is None:
         mode = before.st_mode & 0o7777 if before is not None else FILE_MODE
@@ -223,9 +227,9 @@ def replace_by(
 
 
 def add_note(path: str, line: bytes, most_bytes: int = 0) -> None:
-    """Append a line that decides nothing: one call, without a lock and without a flush.
+    """Append a line that no decision depends on: one call, without a lock and without a flush.
 
-    A file of more than `most_bytes` (0: of any size) goes aside first, as `NAME.1`.
+    A file larger than `most_bytes` is first renamed to `NAME.1`. With 0 it may grow to any size.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     if most_bytes and _size(path) > most_bytes:
@@ -247,19 +251,20 @@ def _size(path: str) -> int:
         return 0
 
 
-class before_commit:  # noqa: N801  reads as what a `with` says
-    """What is written in here comes before a commit point: unsure of it is as good as not written.
+class before_commit:  # noqa: N801  reads well after `with`
+    """Writes before a commit point: an unconfirmed write counts as not written.
 
-    DurabilityUnknownError leaves as StorageError. A class: `contextlib` is one import more.
+    DurabilityUnknownError is converted to StorageError. This is a class because `contextlib` would
+    cost a further import.
     """
 
     __slots__ = ()
 
     def __enter__(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Turn the one error into the other."""
+        """Convert DurabilityUnknownError to StorageError."""
         if isinstance(error, DurabilityUnknownError):
             cause = error.__cause__
             raise StorageError(
@@ -268,7 +273,7 @@ class before_commit:  # noqa: N801  reads as what a `with` says
 
 
 def touch(path: str, text: str = "") -> None:
-    """Make or rewrite a small file in place (its inode stays). Not flushed: it only marks."""
+    """Create or rewrite a small marker file in place (its inode stays). Not flushed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     fd = _in_folder("touch", path, lambda: open_private(path, flags))
     try:
@@ -283,7 +288,7 @@ def touch(path: str, text: str = "") -> None:
 
 
 def refresh(path: str) -> None:
-    """Give a file the time of now. Not flushed."""
+    """Set a file's time to now. Not flushed."""
     try:
         step("utime", path)
         os.utime(path)
@@ -292,7 +297,7 @@ def refresh(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file; one that is not there is no error."""
+    """Remove a file. Do nothing if it is missing."""
     try:
         step("unlink", path)
         os.unlink(path)
@@ -308,7 +313,10 @@ def move(source: str, target: str) -> None:
 
 
 def _find_full_sync() -> Callable[[int], object] | None:
-    """macOS: fsync alone leaves the bytes in the drive's cache. Untested on a Mac."""
+    """Return the call that flushes the drive's cache on macOS, where fsync leaves the bytes there.
+
+    Return None on other systems. Untested on a Mac.
+    """
     if os.uname().sysname != "Darwin":
         return None
     import fcntl
@@ -321,9 +329,9 @@ _FULL_SYNC = _find_full_sync() if hasattr(os, "uname") else None
 
 
 def read_text(path: str) -> str:
-    """The text of a small marker file, empty when it is not there."""
+    """Return the text of a small marker file (at most 4096 characters). Empty if unreadable."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(4096).strip()
-    except OSError:  # not there, not ours, a folder, a link to nothing: no text
+    except OSError:  # missing, no permission, a folder, a broken link
         return ""

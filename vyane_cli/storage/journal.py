@@ -1,8 +1,8 @@
-"""Append-only lines: the line is the atom, the last whole line carries the head.
+"""Journals: append-only files of lines. A line is the atomic unit; the last one carries the head.
 
-Readers take no lock and stop at the last newline. A writer holds the lock of its journal, sets a
-torn tail aside, and appends with one call; the file and, on first contact, each directory on its
-way are flushed before it returns.
+Readers take no lock and stop at the last newline. A writer holds the lock of its journal, moves a
+torn tail to the quarantine, and appends with one call. Before it returns, it flushes the file and,
+if the file was empty, each directory on the path. The quarantine keeps damaged bytes whole.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ CHUNK = 64 * 1024
 
 
 class DamagedLine(NamedTuple):
-    """A line that is no record."""
+    """A line that does not hold a valid record: where it is, in bytes, and why it was rejected."""
 
     offset: int
     length: int
     reason: str
     newer: bool = False
-    """A record of a later version: nothing is wrong with it."""
+    """Whether the line is an intact record of a later version."""
 
 
 class JournalLine(NamedTuple):
-    """One whole line: where it begins, and its record or what is wrong with it."""
+    """One whole line: its byte offset, and either its record or its damage."""
 
     offset: int
     record: Mapping[str, Any] | None
@@ -43,7 +43,10 @@ class JournalLine(NamedTuple):
 
 
 def open_reader(path: str) -> int:
-    """A descriptor for reading; FileNotFoundError when there is no file, and else our errors."""
+    """Open a journal for reading and return its descriptor.
+
+    FileNotFoundError if the file is missing; StorageError or CorruptStateError otherwise.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -57,7 +60,10 @@ def open_reader(path: str) -> int:
 
 
 def read(path: str, start: int = 0, *, end: int | None = None) -> Iterator[JournalLine]:
-    """Whole lines from a byte offset at which a line begins, in order. A missing file is empty."""
+    """Yield the whole lines from `start` on, in order. A missing file counts as empty.
+
+    `start` and `end` are byte offsets; a line must begin at `start`.
+    """
     try:
         fd = open_reader(path)
     except FileNotFoundError:
@@ -87,7 +93,7 @@ def _read_fd(fd: int, path: str, start: int, end: int | None) -> Iterator[Journa
 
 
 def parse_line(offset: int, line: bytes) -> JournalLine:
-    """The line that begins at `offset`, without its newline."""
+    """Parse a line, given without its newline, that begins at byte `offset`."""
     try:
         return JournalLine(offset, document.decode_line(line))
     except document.LineError as error:
@@ -96,7 +102,7 @@ def parse_line(offset: int, line: bytes) -> JournalLine:
 
 
 def read_last(path: str) -> JournalLine | None:
-    """The last whole line that is a record, read from the file's end; None when there is none."""
+    """Return the last whole line with a valid record, read from the file's end, or None."""
     try:
         fd = open_reader(path)
     except FileNotFoundError:
@@ -108,9 +114,9 @@ def read_last(path: str) -> JournalLine | None:
 
 
 def last_line(fd: int, size: int) -> tuple[JournalLine | None, int]:
-    """The last good line below `size`, and the end of the last whole line, good or not.
+    """Return the last valid line below `size`, and the end of the last whole line, valid or not.
 
-    Reads backwards, each byte once, however much of the end is damaged.
+    Reads backwards, each byte once, even if much of the end is damaged.
     """
     end = 0
     position, held = size, b""
@@ -132,7 +138,7 @@ def last_line(fd: int, size: int) -> tuple[JournalLine | None, int]:
 
 
 class Writer:
-    """A journal opened under its lock. Use `writing`."""
+    """A journal opened for writing under its lock, by `open_writer`."""
 
     __slots__ = ("end", "fd", "last", "path", "root", "torn")
 
@@ -143,20 +149,21 @@ class Writer:
         self.torn = size - self.end
 
     def append(self, records: Sequence[Mapping[str, Any]], *, durable: bool = True) -> int:
-        """Append each record as one line; return the offset of the first.
+        """Append each record as one line. Return the byte offset of the first one.
 
-        On disk when this returns (if `durable`). A crash keeps a prefix of `records`, never part
-        of one. StorageError: nothing was written. DurabilityUnknownError: written, not confirmed.
+        The records are on disk when this returns (if `durable`). A crash keeps a prefix of
+        `records`, never part of a record. StorageError: nothing was written.
+        DurabilityUnknownError: written, but the disk did not confirm it.
         """
         if self.torn:
-            # half a line is a crash in the middle of an append: nobody was told that it was kept
+            # A crash during an append left a partial line. Its writer never reported success.
             set_aside(self.root, self.path, self.fd, self.end, self.torn, "torn tail")
             files.truncate(self.fd, self.end, self.path)
             self.torn = 0
         start = self.end
         data = b"".join(document.encode_line(record) for record in records)
         if start == 0:
-            # before the first byte: so that a file with bytes has a durable name on every level
+            # before the first byte, so that every file with content has a durable path
             try:
                 files.sync_directories(self.path, self.root)
             except OSError as error:
@@ -171,12 +178,12 @@ class Writer:
         return start
 
     def close(self) -> None:
-        """Close the file; the lock is the caller's."""
+        """Close the file. The caller releases the lock."""
         os.close(self.fd)
 
 
 def open_writer(path: str, root: str) -> Writer:
-    """Open under the journal's lock, which the caller holds, and close before it is given up."""
+    """Open a journal for writing. The caller holds its lock until the writer is closed."""
     fd = files.open_for_writing(path)
     try:
         return Writer(path, root, fd)
@@ -186,10 +193,10 @@ def open_writer(path: str, root: str) -> Writer:
 
 
 def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
-    """Every record of the file, for a rewrite; what is none goes to the quarantine first.
+    """Return every record of the file, for a rewrite, and copy all other bytes to the quarantine.
 
-    A rewrite must not swallow bytes: damaged lines and a torn tail are kept whole elsewhere.
-    TooNewError when a line is of a later version.
+    A rewrite must not lose bytes, so damaged lines and a torn tail are kept whole there.
+    TooNewError if a line was written by a later version.
     """
     lines = list(read(writer.path))
     damage = [line.damage for line in lines if line.damage is not None]
@@ -204,7 +211,7 @@ def sound_records(writer: Writer) -> list[Mapping[str, Any]]:
 
 
 def contains(path: str, needle: bytes) -> bool:
-    """Whether the bytes occur in the file, in a record or not: before all of it is read."""
+    """Return whether the bytes occur anywhere in the file: a cheap test before parsing it."""
     try:
         with open(path, "rb") as file:
             tail = b""
@@ -220,9 +227,9 @@ def contains(path: str, needle: bytes) -> bool:
 
 
 def has_record(path: str, needle: bytes) -> bool:
-    """Whether a record of the file has these bytes: for rare look-ups by id.
+    """Return whether a valid record of the file contains these bytes. For rare look-ups by id.
 
-    Half a line, or a damaged one, is no record: its writer was never told that it was kept.
+    Partial and damaged lines do not count: their append never reported success.
     """
     try:
         with open(path, "rb", buffering=1 << 20) as file:
@@ -239,13 +246,13 @@ def has_record(path: str, needle: bytes) -> bool:
 
 
 def error_of(path: str, damage: DamagedLine) -> CorruptStateError:
-    """The damage as an error."""
+    """Return the error for a damaged line: TooNewError if its version is newer."""
     kind = TooNewError if damage.newer else CorruptStateError
     return kind(path, damage.reason, line=line_number(path, damage.offset))
 
 
 def line_number(path: str, offset: int) -> int:
-    """The number, from 1, of the line that begins at `offset`: for error texts only."""
+    """Return the number, from 1, of the line that begins at `offset`. For error texts only."""
     with open(path, "rb") as file:
         count, left = 1, offset
         while left > 0 and (chunk := file.read(min(left, 1 << 20))):
@@ -255,26 +262,32 @@ def line_number(path: str, offset: int) -> int:
 
 
 LIMIT_BYTES = 64 * 1024 * 1024
-"""Above this `doctor` asks a person to look through the folder. Nothing is removed by itself."""
+"""Size of the quarantine, in bytes, above which `doctor` asks a person to look through it.
+
+Nothing is removed from the quarantine automatically.
+"""
 
 
 def set_aside(root: str, path: str, fd: int, offset: int, length: int, reason: str) -> str:
-    """Copy these bytes of an open file to the quarantine, durably; return the copy's path."""
+    """Copy these bytes of an open file to the quarantine, durably. Return the copy's path."""
     return keep(root, path, os.pread(fd, length, offset), offset, reason)
 
 
 def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
-    """Keep bytes that came from `path`; the same bytes of the same place are kept once."""
+    """Save bytes from `path` in the quarantine, durably. Return the path of the copy.
+
+    The same bytes from the same place are saved only once.
+    """
     folder = os.path.join(root, "quarantine")
     name = os.path.relpath(path, root).replace(os.sep, "--")[-150:]
     target = os.path.join(folder, f"{name}.{offset}.{crc32(data):08x}.bad")
     there = os.path.exists(target)
     try:
-        with files.before_commit():  # not sure of the copy: leave the original alone
+        with files.before_commit():  # if the copy is unconfirmed, the caller must keep the original
             if not there:
                 files.make_directories(folder)
                 files.replace(target, data)
-        files.sync_directories(target, root)  # whoever made it or its folder may have died before
+        files.sync_directories(target, root)  # an earlier writer may have died before flushing
     except OSError as error:
         raise StorageError(target, error) from error
     if not there:
@@ -285,7 +298,7 @@ def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
 
 
 def _note(index: str, record: dict[str, Any]) -> None:
-    """The bytes are kept by now: a note about them is not worth an error."""
+    """Append a line to the quarantine's index. Ignore errors: the bytes themselves are saved."""
     try:
         files.add_note(index, document.encode_line(record))
     except StorageError:
@@ -293,7 +306,7 @@ def _note(index: str, record: dict[str, Any]) -> None:
 
 
 def listing(root: str) -> list[dict[str, Any]]:
-    """What is kept: name and size of each file, in name order."""
+    """Return path and size in bytes of each file in the quarantine, sorted by name."""
     folder = os.path.join(root, "quarantine")
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".bad"))

@@ -1,4 +1,4 @@
-"""Every path under the state root."""
+"""The state root and every path under it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from vyane_cli.storage import files
 
 
 def find_root(environ: os._Environ[str] | dict[str, str]) -> str:
-    """`$VYANE_HOME`, else `$XDG_CONFIG_HOME/vyane`, else `~/.config/vyane`, absolute."""
+    """Return the state root as an absolute path.
+
+    `$VYANE_HOME`, else `$XDG_CONFIG_HOME/vyane`, else `~/.config/vyane`.
+    """
     given = environ.get("VYANE_HOME")
     if given:
         root = root_at(given, environ, "VYANE_HOME")
@@ -19,13 +22,16 @@ def find_root(environ: os._Environ[str] | dict[str, str]) -> str:
             raise InvalidInputError("VYANE_HOME", given, expected, hint=f"set it to {root}")
         return root
     config = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(config):  # its standard: a relative one is passed over
+    if not os.path.isabs(config):  # the XDG specification: ignore a relative path
         config = os.path.join(_home(environ), ".config")
     return os.path.join(config, "vyane")
 
 
 def root_at(text: str, environ: os._Environ[str] | dict[str, str], field: str) -> str:
-    """The folder that a person named, absolute; its `~` may come without a shell between."""
+    """Return the folder that a person named, as an absolute path.
+
+    A leading `~` is expanded, because no shell may have expanded it.
+    """
     if text == "~" or text.startswith("~/"):
         return os.path.abspath(_home(environ) + text[1:])
     folder = os.path.expanduser(text)
@@ -35,7 +41,10 @@ def root_at(text: str, environ: os._Environ[str] | dict[str, str], field: str) -
 
 
 def _home(environ: os._Environ[str] | dict[str, str]) -> str:
-    """The home folder by $HOME, else by the account: services have none, or `/`, or `~` itself."""
+    """Return the home folder from $HOME, else from the account.
+
+    Services may run with $HOME unset, or set to `/` or a literal `~`; these values are ignored.
+    """
     home = environ.get("HOME", "")
     if _is_home(home):
         return home
@@ -60,19 +69,19 @@ def _is_home(folder: str) -> bool:
 
 
 def safe(field: str, text: str) -> str:
-    """`text` as a part of a file name; InvalidInputError when it is not fit for one."""
+    """Return `text` if it may be part of a file name; InvalidInputError otherwise."""
     if not is_safe_id(text):
         raise InvalidInputError(field, text, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
     return text
 
 
 def _name(text: str) -> str:
-    """A channel or an account as a part of a path."""
+    """Return the name of a channel or an account if it may be part of a path."""
     return safe("channel", text)
 
 
 class Layout:
-    """The paths under one root. Nothing is made or read here."""
+    """The paths under one state root. Nothing is created or read here."""
 
     __slots__ = ("root",)
 
@@ -80,7 +89,7 @@ class Layout:
         self.root = root
 
     def __call__(self, *parts: str) -> str:
-        """A path below the root."""
+        """Return a path below the root."""
         return os.path.join(self.root, *parts)
 
     # identity and links
@@ -96,7 +105,7 @@ class Layout:
 
     @property
     def names(self) -> str:
-        """`worker-names`: one name a line, for completion."""
+        """`worker-names`: one name per line, for shell completion."""
         return self("worker-names")
 
     def session(self, host_session: str) -> str:
@@ -104,7 +113,7 @@ class Layout:
         return self("sessions", safe("session", host_session) + ".json")
 
     def process(self, pid: int) -> str:
-        """`processes/{pid}`: the host session that this process runs."""
+        """`processes/{pid}`: the host session that runs in this process."""
         return self("processes", str(int(pid)))
 
     def logical_session(self, session: str) -> str:
@@ -112,7 +121,7 @@ class Layout:
         return self("logical-sessions", safe("logical session", session) + ".json")
 
     def current(self, worker: str) -> str:
-        """`current/{worker}`: its present host session."""
+        """`current/{worker}`: the worker's current host session."""
         return self("current", safe("worker", worker))
 
     # messages
@@ -125,7 +134,7 @@ class Layout:
         return self("messages", "inbox", f"session-{safe('logical session', session)}.jsonl")
 
     def channel_inbox(self, name: str) -> str:
-        """`messages/inbox/channel-{name}.jsonl`; a name unfit for a file goes by its digest."""
+        """`messages/inbox/channel-{name}.jsonl`; unsafe names are replaced by their digest."""
         if not is_safe_id(name):
             import hashlib
 
@@ -133,7 +142,7 @@ class Layout:
         return self("messages", "inbox", f"channel-{name}.jsonl")
 
     def outbox(self, worker: str) -> str:
-        """`messages/outbox/worker-{id}.jsonl`: what a worker sent, for people who look."""
+        """`messages/outbox/worker-{id}.jsonl`: copies of a worker's sent messages, for people."""
         return self("messages", "outbox", f"worker-{safe('worker', worker)}.jsonl")
 
     def archive(self, month: str) -> str:
@@ -145,7 +154,7 @@ class Layout:
         return self("messages", "keys", digest + ".json")
 
     def broadcast(self) -> str:
-        """`messages/broadcast.json`: the last broadcast, its recipients first."""
+        """`messages/broadcast.json`: the last broadcast, with its recipients first."""
         return self("messages", "broadcast.json")
 
     # timelines
@@ -154,7 +163,7 @@ class Layout:
         return self("timelines", safe("logical session", session), "events.jsonl")
 
     def spool(self, session: str) -> str:
-        """`timelines/{vs}/spool/`: hook calls that missed the lock."""
+        """`timelines/{vs}/spool/`: hook calls that did not get the lock in time."""
         return self("timelines", safe("logical session", session), "spool")
 
     def consumer(self, session: str, name: str) -> str:
@@ -169,24 +178,24 @@ class Layout:
     # conversations
     @property
     def bindings(self) -> str:
-        """`bindings.json`: which conversation speaks to which session."""
+        """`bindings.json`: which conversation belongs to which session."""
         return self("bindings.json")
 
     def channel_state(self, channel: str, account: str) -> str:
-        """`mirror/{channel}/{account}/channel.json`: what holds for a channel as a whole."""
+        """`mirror/{channel}/{account}/channel.json`: the state of the whole channel."""
         return self("mirror", _name(channel), _name(account), "channel.json")
 
     def thread_state(self, channel: str, account: str, binding: str) -> str:
-        """`mirror/{channel}/{account}/{binding}.json`: how far a conversation has come."""
+        """`mirror/{channel}/{account}/{binding}.json`: how far a conversation is mirrored."""
         return self("mirror", _name(channel), _name(account), safe("binding", binding) + ".json")
 
-    # what the guard and the host look at
+    # markers that the guard and the host check
     def wake(self, host_session: str) -> str:
-        """`wake/{id}`: the host watches it; a rewrite wakes an idle session."""
+        """`wake/{id}`: watched by the host; rewriting it wakes an idle session."""
         return self("wake", safe("session", host_session))
 
     def armed(self, host_session: str) -> str:
-        """`wake/{id}.armed`: the wake file was written and the host has not called yet."""
+        """`wake/{id}.armed`: the wake file was rewritten, and the host has not called yet."""
         return self.wake(host_session) + ".armed"
 
     def pending(self, host_session: str) -> str:
@@ -194,54 +203,54 @@ class Layout:
         return self.wake(host_session) + ".pending"
 
     def control(self, host_session: str) -> str:
-        """`wake/{id}.control`: the next tool must not run unasked."""
+        """`wake/{id}.control`: the next tool may run only after a tick."""
         return self.wake(host_session) + ".control"
 
     def proof(self, host_session: str) -> str:
-        """`wake/{id}.proof`: something was shown, and its turn has not been seen to go on."""
+        """`wake/{id}.proof`: mail was shown; no later activity of its turn was seen yet."""
         return self.wake(host_session) + ".proof"
 
     def beat(self, host_session: str) -> str:
-        """`beat/{id}`: its file time is the heartbeat."""
+        """`beat/{id}`: the file's time is the session's last heartbeat."""
         return self("beat", safe("session", host_session))
 
     def due(self, worker: str) -> str:
-        """`due/{worker}`: it has mail that may start a turn."""
+        """`due/{worker}`: the worker has mail that may start a turn."""
         return self("due", safe("worker", worker))
 
     # children
     def launch(self, worker: str) -> str:
-        """`launches/{worker}.json`: how a child was started, and what became of its process."""
+        """`launches/{worker}.json`: how a child was started, and how its process ended."""
         return self("launches", safe("worker", worker) + ".json")
 
     def prompt(self, worker: str) -> str:
-        """`launches/{worker}.prompt.txt`: what a child was asked."""
+        """`launches/{worker}.prompt.txt`: the prompt of a child."""
         return self("launches", safe("worker", worker) + ".prompt.txt")
 
     def resume_prompt(self, worker: str) -> str:
-        """`launches/{worker}.resume.txt`: what it is told when it is opened again."""
+        """`launches/{worker}.resume.txt`: the prompt with which a child is resumed."""
         return self("launches", safe("worker", worker) + ".resume.txt")
 
     def candidate(self, worker: str) -> str:
-        """`launches/{worker}.result.json`: the last answer of a child that still runs."""
+        """`launches/{worker}.result.json`: the latest answer of a running child."""
         return self("launches", safe("worker", worker) + ".result.json")
 
     def output(self, worker: str) -> str:
-        """`logs/{worker}.log`: what a child printed."""
+        """`logs/{worker}.log`: the standard output of a child."""
         return self("logs", safe("worker", worker) + ".log")
 
     def errors(self, worker: str) -> str:
-        """`logs/{worker}.err.log`: what a child printed as errors, and its launcher's."""
+        """`logs/{worker}.err.log`: the standard error of a child and of its launcher."""
         return self("logs", safe("worker", worker) + ".err.log")
 
     def blob(self, digest: str) -> str:
-        """`messages/blobs/{sha256}.txt`: a text that is too long for a message."""
+        """`messages/blobs/{sha256}.txt`: a text too long for a message."""
         return self("messages", "blobs", safe("blob", digest) + ".txt")
 
     # projects
     @property
     def projects(self) -> str:
-        """The folder of all projects: without it a tick loads nothing of them."""
+        """Return the folder of all projects. If it is missing, a tick skips projects."""
         return self("projects")
 
     def project(self, name: str) -> str:
@@ -253,7 +262,7 @@ class Layout:
         return self("projects", safe("project", project), "tasks.json")
 
     def tasks_events(self, project: str) -> str:
-        """`projects/{name}/tasks-events.jsonl`: who changed what; no decision reads it."""
+        """`projects/{name}/tasks-events.jsonl`: who changed what; no decision depends on it."""
         return self("projects", safe("project", project), "tasks-events.jsonl")
 
     def taskgraph(self, project: str) -> str:
@@ -261,40 +270,40 @@ class Layout:
         return self("projects", safe("project", project), "taskgraph.json")
 
     def goal(self, project: str) -> str:
-        """`projects/{name}/goal.json`: what the project is for, and what must be seen to hold."""
+        """`projects/{name}/goal.json`: the project's goal and its criteria."""
         return self("projects", safe("project", project), "goal.json")
 
     def claim(self, project: str, task: str) -> str:
-        """`projects/{name}/claims/{task}.json`: a round has started this task."""
+        """`projects/{name}/claims/{task}.json`: a round started this task."""
         return self("projects", safe("project", project), "claims", safe("task", task) + ".json")
 
     def stale_claim(self, project: str, name: str) -> str:
-        """A claim that was freed, in `claims-stale/` of its project."""
+        """Return the path of a released claim, in `claims-stale/` of its project."""
         folder = self("projects", safe("project", project), "claims-stale")
         return os.path.join(folder, safe("claim", name) + ".json")
 
     def notices(self, project: str) -> str:
-        """`projects/{name}/notices.json`: what the main worker was told."""
+        """`projects/{name}/notices.json`: the notices sent to the main worker."""
         return self("projects", safe("project", project), "notices.json")
 
     def deliveries(self, project: str) -> str:
-        """`projects/{name}/deliveries.jsonl`: each notice that was told or refused, and why."""
+        """`projects/{name}/deliveries.jsonl`: each notice sent or refused, and why."""
         return self("projects", safe("project", project), "deliveries.jsonl")
 
     def to_main(self, project: str) -> str:
-        """`projects/{name}/TO_MAIN.md`: how the project stands, for its main worker."""
+        """`projects/{name}/TO_MAIN.md`: the project's status, for its main worker."""
         return self("projects", safe("project", project), "TO_MAIN.md")
 
     def blocked(self, project: str) -> str:
-        """`projects/{name}/blocked.json`: the tasks that wait for somebody."""
+        """`projects/{name}/blocked.json`: the blocked tasks, and what they wait for."""
         return self("projects", safe("project", project), "blocked.json")
 
     def gaps(self, project: str) -> str:
-        """`projects/{name}/gaps.jsonl`: what rounds found missing."""
+        """`projects/{name}/gaps.jsonl`: gaps that rounds found."""
         return self("projects", safe("project", project), "gaps.jsonl")
 
     def rounds(self, project: str) -> str:
-        """`projects/{name}/rounds.jsonl`: each round's cell, and what it did."""
+        """`projects/{name}/rounds.jsonl`: the cell that each round chose, and what it did."""
         return self("projects", safe("project", project), "rounds.jsonl")
 
     def schedules(self, project: str) -> str:
@@ -302,7 +311,7 @@ class Layout:
         return self("projects", safe("project", project), "schedules.json")
 
     def domain(self, project: str) -> str:
-        """`projects/{name}/domain.lock`: held by the round that is at work. Never removed."""
+        """`projects/{name}/domain.lock`: held by the running round. Never removed."""
         return self("projects", safe("project", project), "domain.lock")
 
     # the rest
@@ -318,25 +327,25 @@ class Layout:
 
     @property
     def need_user(self) -> str:
-        """`queue/need-user.jsonl`: what a person is needed for."""
+        """`queue/need-user.jsonl`: the entries that need a person."""
         return self("queue", "need-user.jsonl")
 
     def untold(self, name: str) -> str:
-        """`queue/untold/{id}.json`: what a tick has found out and has still to tell."""
+        """`queue/untold/{id}.json`: notifications that a tick still has to send."""
         return self("queue", "untold", safe("id", name) + ".json")
 
     def cancel(self, operation: str) -> str:
-        """`queue/cancels/{operation}.json`: whom a cancel reaches, and what became of each."""
+        """`queue/cancels/{operation}.json`: the targets of a cancel, and each one's outcome."""
         return self("queue", "cancels", safe("operation", operation) + ".json")
 
     @property
     def log(self) -> str:
-        """`log/hook.log`: errors that a hook swallowed."""
+        """`log/hook.log`: errors that hooks did not pass on to the host."""
         return self("log", "hook.log")
 
     @property
     def round_log(self) -> str:
-        """`log/rounds.log`: what rounds that a timer ran said as errors."""
+        """`log/rounds.log`: the standard error of rounds that a timer ran."""
         return self("log", "rounds.log")
 
     @property
@@ -346,24 +355,25 @@ class Layout:
 
     @property
     def installed(self) -> str:
-        """`hooks/claude-code/installed.json`: what stood in settings files where entries are."""
+        """`hooks/claude-code/installed.json`: what settings files held at vyane's entries."""
         return self("hooks", "claude-code", "installed.json")
 
 
 SIGNS = frozenset({"worker-registry.json", "timelines", "wake", "beat"})
-"""What tells a state folder from any other folder: each has one of them from its first day."""
+"""Names that identify a state folder: each state folder has at least one from the start."""
 
 OURS = SIGNS | {
     "bindings.json", "config.toml", "current", "due", "hooks", "launches", "locks", "log",
     "logical-sessions", "logs", "messages", "mirror", "processes", "projects", "quarantine",
     "queue", "sessions", "threads", "worker-names",
 }  # fmt: skip
-"""All that vyane makes directly in it."""
+"""The names of everything that vyane creates directly in the state root."""
 
 
 def strangers(root: str) -> list[str]:
-    """Names of what vyane did not make directly in the folder.
+    """Return the names in the folder that vyane does not create there, sorted.
 
-    Beside them nothing is ours for its name alone: a repository has `hooks` and `projects` too.
+    If the folder has any, a known name alone does not prove that an entry belongs to vyane: a
+    repository may have `hooks` and `projects` too.
     """
     return sorted(name for name in set(os.listdir(root)) - OURS if not files.is_temporary(name))

@@ -1,12 +1,13 @@
-"""The locks: which there are, in which order, and how long we wait.
+"""Locks: their kinds, the order in which they are taken, and how long a process waits.
 
-A lock is an advisory lock on a file that is never removed. The files are a fixed set of stripes
-per kind, so they do not grow with sessions; two targets that share a stripe wait for each other,
-never more. They are taken in ascending order, each once, and data files are opened after locking.
+A lock is an advisory lock on a file that is never removed. Each kind has a fixed set of files
+(stripes), so the number of files does not grow with the sessions. Two targets that share a stripe
+wait for each other, which is the only cost. Locks are taken in ascending order, each once, and
+data files are opened after locking.
 
-In the main thread we wait inside the kernel with a timer as the deadline: no polling, so that a
-waiter is served as soon as the holder leaves. Elsewhere (a thread of a program that uses the
-library, Windows) `filelock` polls the same files.
+The main thread waits inside the kernel, with a timer as the deadline. It does not poll, so it gets
+the lock as soon as the holder releases it. Elsewhere (a thread of a program that uses the library,
+Windows) `filelock` polls the same files.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from vyane_cli.kernel.values import IntEnum
 from vyane_cli.storage import files
 
 TICK_S = 0.02
-"""How often the timer fires again after the deadline, in case it fired between two calls."""
+"""Seconds between timer repeats after the deadline, in case it fired between two calls."""
 
 
 class LockKind(IntEnum):
-    """What a lock guards; the order in which locks are taken."""
+    """The kinds of locks, by what they guard, in the order in which they are taken."""
 
     MIRROR = 0
     REGISTRY = 1
@@ -54,7 +55,7 @@ STRIPES = {
 
 
 class Deadline:
-    """One budget for all locks of one call."""
+    """The time budget for all locks of one call, in seconds."""
 
     __slots__ = ("budget_s", "end")
 
@@ -64,20 +65,20 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left; never negative."""
+        """Return the seconds that are left; never negative."""
         return max(self.end - time.monotonic(), 0.0)
 
 
 def lock_path(root: str, kind: LockKind, key: str = "") -> str:
-    """The lock file for a key: `locks/{order}-{kind}-{stripe}.lock`."""
+    """Return the lock file for a key: `locks/{order}-{kind}-{stripe}.lock`."""
     stripe = zlib.crc32(key.encode("utf-8", "replace")) % STRIPES.get(kind, 1)
     return os.path.join(root, "locks", f"{int(kind)}-{kind.name.lower()}-{stripe:02}.lock")
 
 
-class held:  # noqa: N801  reads as what a `with` says
-    """Hold the locks of these (kind, key) pairs; LockTimeoutError past the deadline.
+class held:  # noqa: N801  reads well after `with`
+    """Context manager that holds locks of (kind, key) pairs; LockTimeoutError at the deadline.
 
-    A class and not a generator: `contextlib` is one import more in a hook.
+    This is a class, because a generator would need `contextlib`, a further import in a hook.
     """
 
     __slots__ = ("deadline", "paths", "taken")
@@ -89,7 +90,7 @@ class held:  # noqa: N801  reads as what a `with` says
         self.taken: list[object] = []
 
     def __enter__(self) -> None:
-        """Take each, in ascending order; none is kept when one cannot be had."""
+        """Take the locks in ascending order. If one cannot be taken, release the others."""
         try:
             for path in self.paths:
                 self.taken.append(_take(path, self.deadline))
@@ -98,13 +99,13 @@ class held:  # noqa: N801  reads as what a `with` says
             raise
 
     def __exit__(self, *exc: object) -> None:
-        """Give each up, in the reverse order."""
+        """Release the locks in reverse order."""
         while self.taken:
             _release(self.taken.pop())
 
 
 def take_now(path: str) -> object | None:
-    """The lock on a file of its own, without waiting; None when somebody has it."""
+    """Lock a file without waiting. Return the lock, or None if somebody else holds it."""
     try:
         import fcntl
     except ImportError:
@@ -125,7 +126,7 @@ def take_now(path: str) -> object | None:
 
 
 def take_soon(path: str, patience_s: float) -> object | None:
-    """The same, but whoever has it only for a moment is waited for; None when it takes longer."""
+    """Lock a file, waiting up to `patience_s`. Return the lock, or None if it stays held."""
     try:
         return _take(path, Deadline(patience_s))
     except LockTimeoutError:
@@ -133,7 +134,7 @@ def take_soon(path: str, patience_s: float) -> object | None:
 
 
 def give_back(lock: object) -> None:
-    """Give up a lock of `take_now`. The file stays."""
+    """Release a lock of `take_now` or `take_soon`. The file stays."""
     _release(lock)
 
 
@@ -175,17 +176,17 @@ class _AlarmError(Exception):
 
 
 def _wait(fd: int, path: str, deadline: Deadline) -> None:
-    """Block in the kernel until the lock is ours or the timer interrupts; closes fd on failure."""
+    """Block in the kernel until the lock is taken or the timer fires. Closes fd on failure."""
     import fcntl
     import signal
 
     ours = False
 
     def ring(number: int, frame: object) -> None:
-        if not ours and deadline.left_s <= 0:  # the lock may have come together with the alarm
+        if not ours and deadline.left_s <= 0:  # the lock may arrive with the alarm
             signal.setitimer(
                 signal.ITIMER_REAL, 0
-            )  # first: no second ring while this one is caught
+            )  # first, so that no second alarm fires during handling
             raise _AlarmError
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -210,7 +211,7 @@ def _wait(fd: int, path: str, deadline: Deadline) -> None:
 def _in_main_thread() -> bool:
     import sys
 
-    threading = sys.modules.get("threading")  # not imported: there is one thread
+    threading = sys.modules.get("threading")  # if it is not imported, only one thread exists
     return threading is None or threading.current_thread() is threading.main_thread()
 
 

@@ -1,7 +1,7 @@
-"""Who a process is, and whether it is still there: boot id, pid namespace, pid and start time.
+"""Processes of this machine: identified by boot id, pid namespace, pid and start time.
 
-A pid alone names whoever has it now. Unequal or unreadable means that it cannot be told, unless
-death is proven.
+A pid alone names the process that has it now. If a process cannot be compared or read, its
+presence is unknown, unless its end is proven.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BOOT = ""
 
 
 def boot_id() -> str:
-    """What tells this boot from others; an empty string when the system does not say."""
+    """Return the id of this boot. Empty if the system provides none."""
     global _BOOT
     if not _BOOT:
         try:
@@ -27,38 +27,38 @@ def boot_id() -> str:
 
 
 def boot_ms() -> int:
-    """Milliseconds since boot, suspended time included where the system counts it."""
+    """Return the milliseconds since boot, including suspended time if the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock) // 1_000_000
 
 
 def awake_ms() -> int:
-    """Milliseconds since boot in which the machine was awake: nobody works while it sleeps."""
+    """Return the milliseconds since boot, without the time in which the machine slept."""
     return time.monotonic_ns() // 1_000_000
 
 
 def identify(pid: int) -> Process | None:
-    """The process that has this pid now; None when there is none or it may not be looked at."""
+    """Return the process that has this pid now. None if it does not exist or may not be read."""
     start = _start(pid)
     return None if start is None else Process(boot_id(), _namespace(), pid, start)
 
 
 def myself() -> Process:
-    """This process."""
+    """Return the identity of this process."""
     return identify(os.getpid()) or Process(boot_id(), _namespace(), os.getpid(), 0)
 
 
 def is_present(process: Process | None) -> bool | None:
-    """Whether that very process is there; None when it cannot be told."""
+    """Return whether exactly this process exists; None if that is unknown."""
     if process is None or not process.pid:
         return None
     if process.boot != boot_id():
         return False if process.boot and boot_id() else None
     if process.namespace != _namespace():
-        return None  # its pid means nothing here
+        return None  # its pid belongs to another namespace
     fields = _stat(process.pid)
     if fields is not None and fields[0] in ("Z", "X"):
-        return False  # ended; its parent has not looked yet
+        return False  # ended, but not yet reaped by its parent
     start = _start(process.pid)
     if start is not None:
         return start == process.start if process.start else None
@@ -72,13 +72,13 @@ def is_present(process: Process | None) -> bool | None:
 
 
 def parent_of(pid: int) -> int:
-    """The parent's pid; 0 when it cannot be told."""
+    """Return the parent's pid; 0 if it is unknown."""
     fields = _stat(pid)
     return int(fields[1]) if fields else 0
 
 
 def ancestors(pid: int, limit: int = 32) -> list[int]:
-    """The pids above this one, nearest first."""
+    """Return the pids of the ancestors, nearest first, without pid 1; at most `limit`."""
     found: list[int] = []
     while len(found) < limit:
         pid = parent_of(pid)
@@ -89,9 +89,10 @@ def ancestors(pid: int, limit: int = 32) -> list[int]:
 
 
 def terminal_of(pid: int) -> tuple[int, bool]:
-    """(device of its controlling terminal, whether it is in the foreground there); 0: none.
+    """Return the device of the controlling terminal, and whether the process is in its foreground.
 
-    proc(5): fields 5, 7 and 8 are pgrp, tty_nr and tpgid. Linux only.
+    The device is 0 if the process has no terminal. proc(5): fields 5, 7 and 8 are pgrp, tty_nr and
+    tpgid. Linux only.
     """
     fields = _stat(pid)
     if fields is None:
@@ -101,9 +102,9 @@ def terminal_of(pid: int) -> tuple[int, bool]:
 
 
 def send_signal(process: Process, number: int) -> bool:
-    """Signal that very process, or nobody: False when it is gone or cannot be proven.
+    """Signal exactly this process. Return False if it has ended or its identity is not proven.
 
-    Where there is `pidfd_open` it is proven after it was opened, so that no reused pid is hit.
+    With `pidfd_open` the identity is checked after opening, so a reused pid is never signalled.
     """
     try:
         fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
@@ -127,7 +128,7 @@ def send_signal(process: Process, number: int) -> bool:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the name, which may hold anything."""
+    """Return the fields of /proc/PID/stat after the process name, which may hold any bytes."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             data = file.read()
@@ -137,7 +138,10 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _start(pid: int) -> int | None:
-    """Start time in clock ticks since boot (proc(5), field 22): no clock step moves it."""
+    """Return the start time in clock ticks since boot (proc(5), field 22).
+
+    Steps of the wall clock do not change it. None for an ended process.
+    """
     fields = _stat(pid)
     if fields is not None:
         return None if fields[0] in ("Z", "X") else int(fields[19])
@@ -157,7 +161,7 @@ def _namespace() -> str:
 
 
 def _sysctl_boot() -> str:
-    """`kern.bootsessionuuid` by sysctlbyname(3). Untested on a Mac."""
+    """Return `kern.bootsessionuuid`, read with sysctlbyname(3). Untested on a Mac."""
     try:
         import ctypes
 
@@ -173,7 +177,10 @@ def _sysctl_boot() -> str:
 
 
 def _sysctl_start(pid: int) -> int | None:
-    """Start time in microseconds from proc_pidinfo(PROC_PIDTBSDINFO). Untested on a Mac."""
+    """Return the start time in microseconds, from proc_pidinfo(PROC_PIDTBSDINFO).
+
+    Untested on a Mac.
+    """
     try:
         import ctypes
 

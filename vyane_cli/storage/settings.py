@@ -1,4 +1,7 @@
-"""`config.toml`: written by people and by `vyane config set`, read by everything."""
+"""The settings file `config.toml`, and the data files of the package such as templates.
+
+People and `vyane config set` write `config.toml`; every command and hook reads it.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ if TYPE_CHECKING:
 
 
 MARK = "\ufeff"
-"""The byte order mark that some editors write first."""
+"""The byte order mark that some editors write at the start of a file."""
 
 
 def load_config(layout: Layout, channels: Callable[[], ChannelKeys] | None = None) -> Config:
-    """The settings in force. A file of comments alone costs no TOML parser."""
+    """Load the settings in force. A file with only comments does not import the TOML parser."""
     text = read_text(layout).removeprefix(MARK)
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if all(line.lstrip()[:1] in ("", "#") for line in text.splitlines()):
@@ -40,9 +43,9 @@ def load_config(layout: Layout, channels: Callable[[], ChannelKeys] | None = Non
 
 
 def read_text(layout: Layout) -> str:
-    """The file as it is, for `save_text`: its line ends, and bytes that are no UTF-8, too.
+    """Return the file's text for `save_text`, with its line ends and any invalid UTF-8 kept.
 
-    Empty when there is none.
+    Empty if the file is missing.
     """
     try:
         with open(layout.config, encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -54,7 +57,7 @@ def read_text(layout: Layout) -> str:
 
 
 def save_text(layout: Layout, text: str) -> None:
-    """Replace the file, durably; a crash leaves the old or the new one."""
+    """Replace the file, durably. A crash leaves the old or the new file."""
     files.make_directories(layout.root)
     files.replace(layout.config, text.encode("utf-8", "surrogateescape"))
 
@@ -63,13 +66,13 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def data_folder(name: str) -> str:
-    """A data folder: inside the package when installed, beside it in a checkout."""
+    """Return a data folder: inside the package if installed, beside it in a checkout."""
     inside = os.path.join(PACKAGE, name)
     return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(PACKAGE), name)
 
 
 def load_templates(language: str, page: str = "envelopes") -> Templates:
-    """The texts of a language: what agents read (`envelopes`), or people (`mirror`)."""
+    """Load the templates of a language: texts for agents (`envelopes`) or people (`mirror`)."""
     path = os.path.join(data_folder("state_templates"), f"{page}.{language}.txt")
     try:
         with open(path, encoding="utf-8") as file:
@@ -79,7 +82,11 @@ def load_templates(language: str, page: str = "envelopes") -> Templates:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Sections by name; a section's text is without its final line end. `#` begins a comment."""
+    """Parse a template file. Return the text of each section by name.
+
+    `== NAME ==` begins a section. Its text has no line ends at its start and end. Lines before the
+    first section are ignored.
+    """
     sections: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():

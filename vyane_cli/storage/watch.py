@@ -1,7 +1,7 @@
-"""Wait until a folder's files change: by the kernel where it tells, else by looking every 0.5 s.
+"""File watches: wait until a file changes, by kernel events, or else by polling every 0.5 s.
 
-Linux: inotify, through `inotify-simple`. macOS and the BSDs: kqueue (untested on a Mac). An idle
-wait makes no system call at all until something changes, the safety look every 30 s aside.
+Linux: inotify, through `inotify-simple`. macOS and the BSDs: kqueue (untested on a Mac). With
+kernel events an idle wait makes no system call, except for a safety check every 30 s.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 POLL_S = 0.5
 LOOK_S = 30.0
-"""Network file systems do not tell of other machines' writes: look now and then all the same."""
+"""Seconds between safety checks: network file systems do not report other machines' writes."""
 
 
 class Changes:
-    """Changes of one file, which may not exist yet. Use as a context manager."""
+    """A watch on one file, which may not exist yet. Use it as a context manager."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -39,11 +39,11 @@ class Changes:
 
     @property
     def by_kernel(self) -> bool:
-        """Whether the kernel tells of changes, so that waiting costs nothing."""
+        """Return whether the kernel reports changes, so that waiting needs no polling."""
         return bool(self.watched)
 
     def rearm(self) -> None:
-        """Watch the file's folder, or the nearest one above it that exists."""
+        """Watch the file's folder, or its nearest ancestor that exists."""
         while (folder := self._nearest()) != self.watched:
             try:
                 if self._made is not None:
@@ -52,10 +52,10 @@ class Changes:
                     self._watch_by_kqueue(folder)
                 else:
                     return
-            except OSError:  # no watches left, or not for this file system
+            except OSError:  # no watches left, or unsupported by this file system
                 self.watched = ""
                 return
-            self.watched = folder  # and again: one below may have been made in the meantime
+            self.watched = folder  # check again: a folder below may exist by now
 
     def _nearest(self) -> str:
         folder = os.path.dirname(self.path)
@@ -64,7 +64,7 @@ class Changes:
         return folder
 
     def wait(self, timeout_s: float | None = None, out: int | None = None) -> bool:
-        """Wait for a change or the timeout; False when the reader of the pipe `out` has gone."""
+        """Wait for a change or the timeout. Return False if the reader of pipe `out` is gone."""
         limit_s = LOOK_S if self.by_kernel else POLL_S
         if timeout_s is not None:
             limit_s = min(limit_s, timeout_s)
@@ -74,7 +74,7 @@ class Changes:
             poller = select.poll()
             poller.register(self._made.fileno(), select.POLLIN)
             if out is not None:
-                poller.register(out, 0)  # an error or hang-up is told unasked
+                poller.register(out, 0)  # poll reports errors and hang-ups without being asked
             ready = poller.poll(max(limit_s, 0) * 1000)
             if any(fd == out for fd, _ in ready) and out != self._made.fileno():
                 return False
@@ -130,7 +130,7 @@ class Changes:
 
 
 def _open_inotify() -> Any:
-    """An inotify descriptor; None where there is none."""
+    """Open inotify. Return None if the system does not provide it."""
     if os.uname().sysname != "Linux":
         return None
     try:
@@ -142,4 +142,4 @@ def _open_inotify() -> Any:
 
 
 _MASK = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
-"""inotify(7): MODIFY, MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF."""
+"""Events of inotify(7): MODIFY, MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF."""

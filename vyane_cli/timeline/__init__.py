@@ -1,1 +1,1 @@
-"""What happened in a session, as it is kept on disk."""
+"""Timelines: the events of a session, as stored on disk."""

@@ -1,4 +1,4 @@
-"""Whether lines in order make a sound timeline: the damage that is refused, by name."""
+"""Timeline checks: the kinds of damage, and a checker for lines read in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TimelineDamage(StrEnum):
-    """What can be wrong with a line that is whole and has the right checksum."""
+    """The kinds of damage in a line that is whole and has the right checksum."""
 
     UNKNOWN_VERSION = "unknown_version"
     UNKNOWN_KIND = "unknown_kind"
@@ -24,7 +24,7 @@ class TimelineDamage(StrEnum):
 
 
 class TimelineFault(NamedTuple):
-    """One line that does not belong where it stands."""
+    """The damage of one line, with the reason as text."""
 
     damage: TimelineDamage
     reason: str
@@ -34,7 +34,7 @@ KINDS = frozenset(map(str, EventKind))
 
 
 class Checker:
-    """Takes a timeline's lines in order, from its first or from the one after a head."""
+    """Checks the lines of a timeline in order, from the first one or from the one after a head."""
 
     __slots__ = ("epoch", "finished", "opened", "seq", "session", "turns")
 
@@ -47,7 +47,7 @@ class Checker:
         self.finished = ""
 
     def check(self, record: Mapping[str, Any]) -> TimelineFault | None:
-        """What is wrong with the next line; None, and the state moves on, when it is sound."""
+        """Check the next line. Return its fault; or None, and advance, if the line is sound."""
         if record.get("v") != VERSION:
             return TimelineFault(TimelineDamage.UNKNOWN_VERSION, f"version {record.get('v')!r}")
         if record.get("kind") not in KINDS:
@@ -97,7 +97,7 @@ class Checker:
         return self._head(record)
 
     def _head(self, record: Mapping[str, Any]) -> TimelineFault | None:
-        """The line's own summary must say what the lines say."""
+        """Check that the line's head agrees with the events so far. Return the fault, if any."""
         head = record.get("head")
         if not isinstance(head, Mapping) or head.get("seq") != record["seq"]:
             return _wrong("its head is not its own")

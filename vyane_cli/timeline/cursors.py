@@ -1,7 +1,7 @@
-"""The opaque cursor: a position in one timeline, after one event. Never a time.
+"""Cursors: opaque positions in one timeline, after one event. A cursor is never a time.
 
-`vc1.` + base64url(session, epoch, seq, mark, checksum). `mark` is the checksum of the event's line:
-a cursor whose event is no longer there is refused, never taken for another event with its number.
+`vc1.` + base64url(session, epoch, seq, mark, checksum). `mark` is the checksum of the event's line.
+It shows when the event was replaced by another one with the same number: the cursor is refused.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ PREFIX = "vc1."
 
 
 class Cursor(NamedTuple):
-    """After which event to go on."""
+    """A position in a timeline: after the event `seq` of this session and epoch."""
 
     session: str
     epoch: str
-    """Empty only before the first event of a timeline that does not exist yet."""
+    """The timeline's epoch. Empty only if the timeline does not exist yet."""
     seq: int
-    """0: before the first event."""
+    """Sequence number of the event before the position. 0: before the first event."""
     mark: str = ""
-    """Checksum of the event's line, as the line has it; empty before the first event."""
+    """Checksum of the event's line, as stored in the line. Empty before the first event."""
 
 
 def render_cursor(cursor: Cursor) -> str:
-    """The form that people and programs keep."""
+    """Render a cursor as the text that people and programs store."""
     return seal(PREFIX, (cursor.session, cursor.epoch, str(cursor.seq), cursor.mark))
 
 
 def parse_cursor(text: str) -> Cursor:
-    """The cursor from its text; InvalidInputError (`cursor_malformed`) when it is none of ours."""
+    """Parse a cursor; InvalidInputError (`cursor_malformed`) for any other text."""
     fields = unseal(PREFIX, text)
     if fields is None or len(fields) != 4 or not fields[2].isdecimal():
         raise InvalidInputError(

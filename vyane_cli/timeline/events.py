@@ -1,4 +1,4 @@
-"""The closed list of timeline events: kinds, categories, and what each may carry."""
+"""Timeline events: the closed list of kinds, their categories and their payloads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION = 1
 
 
 class EventKind(StrEnum):
-    """What happened. Closed: a line with another kind is damage, or of a later version."""
+    """The kinds of events. A line with another kind is damaged, or of a later version."""
 
     TURN_STARTED = "TurnStarted"
     RESULT_OBSERVED = "ResultObserved"
@@ -36,7 +36,7 @@ class EventKind(StrEnum):
 
 
 class Category(StrEnum):
-    """The family of an event."""
+    """The category of an event: a group of kinds."""
 
     LIFECYCLE = "lifecycle"
     MODEL = "model"
@@ -48,7 +48,7 @@ class Category(StrEnum):
 
 
 class TurnOutcome(StrEnum):
-    """How a turn ended."""
+    """The outcome of a turn."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -110,24 +110,27 @@ PRODUCED = (
     EventKind.PERMISSION_OBSERVED,
     EventKind.DIAGNOSTIC,
 )
-"""Kinds that a producer may emit in its turn. The life cycle and control facts are vyane's own."""
+"""Kinds that a producer may emit in its turn. Only vyane emits life cycle and control events."""
 
 DURABLE = frozenset(EventKind) - {
     EventKind.TOOL_OBSERVED,
     EventKind.USAGE_OBSERVED,
     EventKind.DELIVERY_ATTEMPTED,
 }
-"""Kinds that are flushed to the disk as they are written: life cycle and control facts."""
+"""Kinds that are flushed as they are written: life cycle and control facts, and results.
+
+Tools, usage and deliveries are not flushed on their own.
+"""
 
 ERROR_CODES = frozenset(
     "rate_limit authentication_failed billing_error invalid_request server_error "
     "max_output_tokens unknown submit_failed".split()
 )
-"""Stable codes of a turn that ended in an error; a host's other words become `provider_error`."""
+"""Stable codes of turns that ended in an error. A host's other codes become `provider_error`."""
 
 
 class CommittedEvent(NamedTuple):
-    """One committed fact: session, epoch and seq are its identity."""
+    """One event of a timeline. Session, epoch and seq are its identity."""
 
     seq: int
     kind: EventKind
@@ -139,7 +142,7 @@ class CommittedEvent(NamedTuple):
 
 
 def check_kind(kind: str) -> EventKind:
-    """The kind of this name; InvalidInputError (`unknown_kind`) lists those there are."""
+    """Return the kind of this name; InvalidInputError (`unknown_kind`) lists all kinds."""
     if kind not in tuple(EventKind):
         raise InvalidInputError(
             "kind", kind, "an event kind", hint=", ".join(EventKind), slug="unknown_kind"
@@ -148,7 +151,7 @@ def check_kind(kind: str) -> EventKind:
 
 
 def check_outcome(outcome: str) -> TurnOutcome:
-    """The outcome of this name; InvalidInputError (`wrong_outcome`) lists those there are."""
+    """Return the outcome of this name; InvalidInputError (`wrong_outcome`) lists all outcomes."""
     if outcome not in tuple(TurnOutcome):
         expected = "one of " + ", ".join(TurnOutcome)
         raise InvalidInputError("outcome", outcome, expected, slug="wrong_outcome")
@@ -156,7 +159,10 @@ def check_outcome(outcome: str) -> TurnOutcome:
 
 
 def check_event(kind: str, payload: object) -> dict[str, Any]:
-    """The payload when it fits its kind; extra keys are refused (`extra_key`)."""
+    """Return the payload if it fits its kind, or raise InvalidInputError.
+
+    Extra keys are refused (`extra_key`).
+    """
     schema = SCHEMAS[check_kind(kind)]
     if isinstance(payload, dict):
         known = [key.rstrip("*") for key in schema]
@@ -176,5 +182,5 @@ def check_event(kind: str, payload: object) -> dict[str, Any]:
 
 
 def normalise_error(reason: str) -> str:
-    """A host's reason as a stable code."""
+    """Return a stable code for a host's reason: `unknown` if it is empty."""
     return reason if reason in ERROR_CODES else "provider_error" if reason else "unknown"

@@ -1,12 +1,12 @@
-"""A timeline on disk: append events, read the head, find a position, check the whole.
+"""Timelines on disk: append events, read the head, find a position, check all lines.
 
 `timelines/{vs}/events.jsonl`: each line is one event with its identity (session, epoch, seq) and
-the head after it, so that the last whole line alone is enough to go on. Damage is never repaired
-by itself, a torn tail aside: the timeline is refused with file and line until `doctor --fix`.
+the head after it, so the last whole line is enough to continue. Except for a torn tail, damage is
+never repaired automatically: the timeline is refused with file and line until `doctor --fix`.
 
-The mark of a clean stop is the end of the file: it ends in a newline, its last line is sound, and
-that line was written in this boot. Anything else is an unclean stop, and then what was written in
-the last line's boot is checked before anybody may use the timeline; older lines were checked then.
+A timeline stopped cleanly if the file ends in a newline, its last line is sound, and that line was
+written in this boot. After an unclean stop, the lines of the last line's boot are checked before
+the timeline is used. Older lines were already checked in that boot.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXPOSED_BYTES = 4 * 1024 * 1024
-"""How much of its end is checked before a timeline is given to a producer, unclean stop or not."""
+"""Bytes at the end of a timeline that are checked before a producer uses it, in any case."""
 
 
 class Identity(NamedTuple):
-    """What every event of one writer carries."""
+    """The identity fields that all events of one writer share."""
 
     session: str
     worker: str
@@ -51,16 +51,17 @@ class Identity(NamedTuple):
 
 
 class Timeline:
-    """A timeline opened under its lock."""
+    """A timeline opened for writing under its lock."""
 
     __slots__ = ("boot", "head", "identity", "path", "writer")
 
     def __init__(
         self, path: str, root: str, identity: Identity, epoch: str, *, checked: bool = False
     ) -> None:
-        """`epoch`: 32 hexadecimal digits, taken only if this timeline is new.
+        """Open the timeline and load its head; CorruptStateError if it is damaged.
 
-        `checked`: check its end although it may have stopped cleanly.
+        `epoch`: 32 hexadecimal digits, used only if the timeline is new.
+        `checked`: check the end even after a clean stop.
         """
         self.path, self.identity = path, identity
         self.boot = processes.boot_id()[:8]
@@ -94,7 +95,7 @@ class Timeline:
         return head
 
     def commit(self, state: Transition, *, flush: bool = False) -> None:
-        """Append the events of a transition that began at this head. See `append`."""
+        """Append the events of a transition that started from the current head. See `append`."""
         if state.events:
             self.append(state.events, state.heads, flush=flush)
 
@@ -105,11 +106,10 @@ class Timeline:
         *,
         flush: bool = False,
     ) -> None:
-        """Append events, each with the head after it; on disk when this returns.
+        """Append events, each with the head after it. They are on disk when this returns.
 
-        Events that only observe (tools, usage, deliveries) are not flushed by themselves, unless
-        `flush` says so. A crash keeps a prefix. When it fails nothing was stored, and no seq is
-        used up.
+        Events that only observe (tools, usage, deliveries) are not flushed on their own, unless
+        `flush` is set. A crash keeps a prefix. If it fails nothing was stored, and no seq is used.
         """
         sound = [_fitting(event) for event in events]
         records = [
@@ -121,12 +121,15 @@ class Timeline:
         self.head = heads[-1]
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. The caller releases the lock."""
         self.writer.close()
 
 
 def _fitting(event: CommittedEvent) -> CommittedEvent:
-    """The event if it fits its kind. An observation that does not becomes a Diagnostic."""
+    """Return the event if its payload fits its kind, else a Diagnostic in its place.
+
+    InvalidInputError for a TurnStarted or TurnFinished that does not fit.
+    """
     try:
         check_event(event.kind, event.payload)
     except InvalidInputError as error:
@@ -140,7 +143,10 @@ def _fitting(event: CommittedEvent) -> CommittedEvent:
 def render_event(
     event: CommittedEvent, head: TimelineHead, identity: Identity, boot: str = "", left: int = 0
 ) -> dict[str, Any]:
-    """The stored form of an event; `left`: how many more events the same append holds after it."""
+    """Render the stored form of an event.
+
+    `left`: the number of events after it in the same append.
+    """
     span = span_id(event.turn) if event.turn else None
     record = {
         "v": VERSION,
@@ -167,13 +173,13 @@ def render_event(
 
 
 def read_head(path: str) -> TimelineHead | None:
-    """The head without the lock; None when there is no timeline yet."""
+    """Read the head without the lock. Return None if the timeline does not exist yet."""
     last = journal.read_last(path)
     return None if last is None else _head_of(last, path)
 
 
 def last_identity(path: str, session: str) -> Identity:
-    """What the last event carries: for a writer that knows only the session."""
+    """Read the identity of the last event, for a writer that knows only the session."""
     last = journal.read_last(path)
     record: Mapping[str, Any] = (last.record if last is not None else None) or {}
     worker, trace = str(record.get("worker") or ""), record.get("trace_id")
@@ -181,7 +187,7 @@ def last_identity(path: str, session: str) -> Identity:
 
 
 def head_of(record: Mapping[str, Any]) -> TimelineHead | None:
-    """The head that a line carries; None when it carries none of its own."""
+    """Return the head stored in a line; None if it is missing or has another seq than the line."""
     at = record.get("at")
     head = parse_timeline_head(
         record.get("head"),
@@ -208,7 +214,7 @@ def _head_of(line: journal.JournalLine, path: str) -> TimelineHead:
 
 
 def _next_line(fd: int, offset: int) -> int:
-    """The end of the line that begins at `offset`."""
+    """Return the end of the line that begins at `offset`, including its newline."""
     position = offset
     while chunk := os.pread(fd, journal.CHUNK, position):
         found = chunk.find(b"\n")
@@ -219,12 +225,15 @@ def _next_line(fd: int, offset: int) -> int:
 
 
 def refuse(path: str, offset: int, reason: str, slug: str = "") -> CorruptStateError:
-    """The error for the damaged line that begins at `offset`."""
+    """Return the error for the damaged line that begins at `offset`."""
     return CorruptStateError(path, reason, line=journal.line_number(path, offset), slug=slug)
 
 
 def read(path: str, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(offset, record) of each event from a byte offset; CorruptStateError at the first damage."""
+    """Yield (offset, record) of each event from byte `start` on.
+
+    CorruptStateError at the first damage.
+    """
     expected: int | None = None
     for line in journal.read(path, start):
         record = line.record
@@ -241,13 +250,13 @@ def read(path: str, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class Checked(NamedTuple):
-    """What a check of a timeline found, all of it sound."""
+    """The result of a check that found no damage: counts, the last head, and the end."""
 
     events: int
     turns: int
     head: TimelineHead | None
     end: int
-    """Of the last whole line."""
+    """Byte offset of the end of the last whole line."""
 
 
 def check(
@@ -259,7 +268,8 @@ def check(
 ) -> Checked:
     """Check every line from `start`, where a line begins; CorruptStateError at the first damage.
 
-    The line before `start` says what came before. `progress` is called with the bytes done.
+    The head of the line before `start` is the initial state. `progress` is called with the offset
+    reached, in bytes, about once per MiB.
     """
     from vyane_cli.timeline.check import Checker
 
@@ -282,13 +292,13 @@ def check(
 
 
 def damaged(path: str, line: journal.JournalLine) -> CorruptStateError:
-    """The error for a line that is no record."""
+    """Return the error for a line without a valid record."""
     reason = line.damage.reason if line.damage else "damaged"
     return refuse(path, line.offset, reason, "unknown_version" if "version" in reason else "")
 
 
 def end_of_lines(path: str) -> int:
-    """The offset after the last newline."""
+    """Return the offset after the last newline; 0 if the file is missing."""
     try:
         fd = journal.open_reader(path)
     except FileNotFoundError:
@@ -300,7 +310,7 @@ def end_of_lines(path: str) -> int:
 
 
 def tail(path: str, size: int) -> Iterator[Mapping[str, Any]]:
-    """The events of the file's last `size` bytes, whole lines only; damaged lines are left out."""
+    """Yield the events of the file's last `size` bytes: whole lines, without damaged ones."""
     end = end_of_lines(path)
     if not end:
         return
@@ -315,7 +325,7 @@ def tail(path: str, size: int) -> Iterator[Mapping[str, Any]]:
 
 
 def line_before(path: str, offset: int) -> Mapping[str, Any] | None:
-    """The record of the line that ends at `offset`; None at the start of the file."""
+    """Return the record of the line that ends at `offset`; None at the start of the file."""
     if not offset:
         return None
     fd = journal.open_reader(path)
@@ -330,10 +340,10 @@ def line_before(path: str, offset: int) -> Mapping[str, Any] | None:
 
 
 def search(path: str, fits: Callable[[Mapping[str, Any]], bool]) -> int:
-    """The offset of the first line that fits; the end when there is none.
+    """Return the offset of the first line that fits, or the end of the lines if none fits.
 
-    Binary search over the bytes: once a line fits, all later ones must. Reads some 25 lines of a
-    file of a million.
+    Binary search over the bytes: if a line fits, all later lines must fit too. Reads about 25
+    lines of a file with a million.
     """
     try:
         fd = journal.open_reader(path)
@@ -356,7 +366,7 @@ def search(path: str, fits: Callable[[Mapping[str, Any]], bool]) -> int:
 
 
 def offset_of(path: str, seq: int) -> int:
-    """The offset of the line with this seq, or of the first later one; the end if there is none."""
+    """Return the offset of the line with this seq, or of the first later one, or the end."""
 
     def fits(record: Mapping[str, Any]) -> bool:
         found = record.get("seq")
@@ -366,7 +376,7 @@ def offset_of(path: str, seq: int) -> int:
 
 
 def offset_of_turn(path: str, number: int) -> int:
-    """The offset of the TurnStarted of the turn with this number; the end if there is none."""
+    """Return the offset of the TurnStarted of the turn with this number, or the end."""
 
     def fits(record: Mapping[str, Any]) -> bool:
         turns = (record.get("head") or {}).get("turns")
@@ -376,7 +386,7 @@ def offset_of_turn(path: str, number: int) -> int:
 
 
 def start_of_line(fd: int, position: int, floor: int) -> int:
-    """The start of the line that contains `position`; lines begin at `floor`."""
+    """Return the start of the line that contains `position`. The first line begins at `floor`."""
     while position > floor:
         start = max(position - 4096, floor)
         found = os.pread(fd, position - start, start).rfind(b"\n")
@@ -403,7 +413,7 @@ def _line_at(fd: int, offset: int, limit: int) -> tuple[journal.JournalLine, int
 
 
 def tools_since(path: str, seq: int) -> frozenset[str]:
-    """Ids of the tool calls that the timeline has from this seq on."""
+    """Return the ids of the tool calls recorded from this seq on."""
     found = set()
     for _, record in read(path, offset_of(path, seq)):
         if record["kind"] == EventKind.TOOL_OBSERVED:
@@ -412,7 +422,7 @@ def tools_since(path: str, seq: int) -> frozenset[str]:
 
 
 def last_tool(path: str, seq: int) -> str:
-    """The name of the latest tool that was observed from this seq on, or an empty string."""
+    """Return the name of the latest tool observed from this seq on, or an empty string."""
     name = ""
     for _, record in read(path, offset_of(path, seq)):
         if record["kind"] == EventKind.TOOL_OBSERVED:

@@ -1,9 +1,11 @@
-"""Read a timeline as it grows, without a lock: each event once, in order, and none that can vanish.
+"""Timeline readers: follow a growing timeline without a lock, each event once and in order.
 
-What a crash may take away again is never shown. A reader flushes the file itself before it shows
-what it has read, so that a power loss cannot remove it; and of an append that holds several events
-it shows none before the last of them is there (or a later append follows), because a writer that
-fails in the middle cuts back what it wrote.
+A reader never shows an event that a crash could still remove. It flushes the file itself before it
+shows what it has read, so a power loss cannot remove these events. It shows the events of one
+append only after the last of them was written (or a later append follows), because a writer that
+fails in the middle truncates the file again.
+
+Also the stored cursors of consumers, `timelines/{vs}/cursors/`.
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ from vyane_cli.timeline.cursors import Cursor, check_cursor, parse_cursor, rende
 from vyane_cli.timeline.turns import TimelineHead
 
 CHUNK = 256 * 1024
-READ_ONLY = (30, 22, 9)  # EROFS, EINVAL, EBADF: nothing there that could be unflushed
+READ_ONLY = (30, 22, 9)  # EROFS, EINVAL, EBADF: a file that has no unflushed data
 
 
 class StoredEvent(NamedTuple):
-    """One event as it lies in the file."""
+    """One event as stored in the file."""
 
     record: Mapping[str, Any]
     mark: str
-    """The checksum of its line."""
+    """The checksum of the event's line."""
 
 
 class Reader:
-    """A position in one timeline, before the next event that will be shown."""
+    """A reader of one timeline. Its position is before the next event to show."""
 
     __slots__ = ("checker", "file", "mark", "path", "position", "session")
 
@@ -46,11 +48,11 @@ class Reader:
 
     @property
     def cursor(self) -> Cursor:
-        """After the last event that was shown."""
+        """Return the cursor after the last event that was shown."""
         return Cursor(self.session, self.checker.epoch, self.checker.seq, self.mark)
 
     def seek(self, cursor: Cursor) -> None:
-        """Go to the position after the cursor's event; InvalidInputError when it fits no event."""
+        """Move to the position after the cursor's event; InvalidInputError if it fits no event."""
         last = journal.read_last(self.path)
         head = log.head_of(last.record) if last is not None and last.record else None
         epoch, seq = (head.epoch, head.seq) if head is not None else ("", 0)
@@ -72,14 +74,14 @@ class Reader:
         self._continue(offset + found[2], found[0].record, found[1])
 
     def seek_turn(self, number: int) -> None:
-        """Go to the position before the turn with this number."""
+        """Move to the position before the turn with this number."""
         offset = log.offset_of_turn(self.path, number)
         before = log.line_before(self.path, offset)
         if before is not None:
             self._continue(offset, before, "")
 
     def seek_end(self) -> None:
-        """Go to the position after the last event that can be shown now."""
+        """Move to the position after the last event that can be shown now."""
         end = log.end_of_lines(self.path)
         if not end:
             return
@@ -103,10 +105,10 @@ class Reader:
         self.checker = Checker(self.session, head)
 
     def read(self) -> Iterator[StoredEvent]:
-        """The events that are there now, each once; CorruptStateError at the first damage.
+        """Yield the events that exist now, each once; CorruptStateError at the first damage.
 
-        Iterate to the end, or drop the rest and call it again: the position is after the last
-        event that was yielded.
+        The iteration may be stopped at any event: the next call continues after the last event
+        that was yielded.
         """
         size = self._look()
         if size <= self.position:
@@ -120,7 +122,7 @@ class Reader:
                     raise log.damaged(self.path, line)
                 left = line.record.get("left") or 0
                 if waiting and (waiting[-1][0].record or {}).get("left") != left + 1:
-                    yield from self._show(waiting)  # a later append: the one before was cut short
+                    yield from self._show(waiting)  # a later append: the earlier one was cut short
                     waiting = []
                 waiting.append((line, mark, length))
                 if not left:
@@ -137,11 +139,15 @@ class Reader:
             yield StoredEvent(record, mark)
 
     def head(self) -> TimelineHead | None:
-        """The newest head, without the lock."""
+        """Read the newest head, without the lock."""
         return log.read_head(self.path)
 
     def _look(self) -> int:
-        """The size of the file; NotFoundError when it is another one now, or gone."""
+        """Check the file and return its size; NotFoundError if it was replaced or removed.
+
+        CorruptStateError if the file was cut or others may read it. A file that did not exist yet
+        has size 0.
+        """
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
@@ -167,7 +173,7 @@ class Reader:
 
 
 class _opened:  # noqa: N801 - used as a function
-    """A descriptor for reading, closed at the end."""
+    """Context manager for a descriptor for reading, closed at the end."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -183,7 +189,7 @@ class _opened:  # noqa: N801 - used as a function
 
 
 def _flush(fd: int, path: str) -> None:
-    """Make what is in the file durable: a descriptor for reading is enough."""
+    """Flush the file's contents to the disk. A descriptor for reading is enough for that."""
     try:
         os.fsync(fd)
     except OSError as error:
@@ -192,7 +198,7 @@ def _flush(fd: int, path: str) -> None:
 
 
 def _lines(fd: int, start: int, end: int) -> Iterator[tuple[journal.JournalLine, str, int]]:
-    """(line, checksum as it stands there, length) of each whole line between two offsets."""
+    """Yield (line, its stored checksum, length in bytes) of each whole line between two offsets."""
     offset = position = start
     rest = b""
     while position < end:
@@ -211,7 +217,7 @@ def _lines(fd: int, start: int, end: int) -> Iterator[tuple[journal.JournalLine,
 
 
 def event_at(path: str, seq: int) -> StoredEvent | None:
-    """The event with this seq; None when there is none."""
+    """Return the event with this seq; None if it does not exist."""
     offset = log.offset_of(path, seq)
     with _opened(path) as fd:
         line, mark, _ = next(_lines(fd, offset, os.fstat(fd).st_size), (None, "", 0))
@@ -221,7 +227,7 @@ def event_at(path: str, seq: int) -> StoredEvent | None:
 
 
 def load(layout: Layout, session: str, name: str) -> Cursor | None:
-    """The stored cursor; None for a consumer that has none."""
+    """Load the cursor of a consumer. Return None if none is stored."""
     path = layout.consumer(session, name)
     data = document.load(path)
     if data is None:
@@ -235,7 +241,7 @@ def load(layout: Layout, session: str, name: str) -> Cursor | None:
 
 
 def save(layout: Layout, session: str, name: str, cursor: Cursor, at: float) -> None:
-    """Store the cursor; on disk when this returns."""
+    """Save the cursor of a consumer. It is on disk when this returns."""
     data: dict[str, Any] = {
         "consumer": name,
         "session": session,
@@ -247,5 +253,5 @@ def save(layout: Layout, session: str, name: str, cursor: Cursor, at: float) -> 
 
 
 def names(layout: Layout, session: str) -> list[str]:
-    """The consumers that this timeline has."""
+    """Return the names of the consumers with a stored cursor in this timeline."""
     return files.json_names(layout("timelines", session, "cursors"))

@@ -1,7 +1,7 @@
-"""The life of a turn: one is open at a time, the first terminal wins, ids are ours alone.
+"""Turns: at most one is open in a timeline, its first end is kept, and vyane assigns the id.
 
-A host has its own id for a turn (Claude Code: `prompt_id`). It says which events belong together;
-it never becomes the identity.
+A host has its own id for a turn (Claude Code: `prompt_id`). That id shows which events belong
+together, but it is never the turn's identity.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 
 
 REMEMBERED = 12
-"""How many of the host's turn ids are remembered, so that a late event is told from a new turn."""
+"""Number of the host's turn ids that are kept, to tell a late event from a new turn."""
 REPEAT_MS = 2_000
-"""Within this a byte-equal call is the same call made twice by the host."""
+"""Milliseconds within which a byte-equal call counts as the host's repeat of the same call."""
 STEP_BACK_S = 5.0
-"""A wall clock that goes back by more than this is worth a Diagnostic."""
+"""Seconds that the wall clock may go back before a Diagnostic is recorded."""
 
 
 class OpenTurn(NamedTuple):
-    """The turn that runs."""
+    """The turn that is open."""
 
     id: str
     number: int
     token: str
     seq: int
-    """Of its TurnStarted."""
+    """Sequence number of its TurnStarted."""
     native: str
     session: str
-    """The host session in which it runs."""
+    """The host session in which the turn runs."""
     trigger: Trigger
     at: float
     boot_ms: int
     digest: str = ""
-    """Of the call that began it."""
+    """Digest of the call that started the turn."""
     continued: int = 0
-    """How many turns in a row vyane has started at a Stop, this one included."""
+    """Number of turns in a row that vyane started at a Stop, including this one."""
     process: Process | None = None
     transcript_bytes: int = 0
 
 
 class Finished(NamedTuple):
-    """The latest turn that ended: what makes a repeated terminal idempotent."""
+    """The latest turn that ended, kept so that repeating its end is idempotent."""
 
     id: str
     token: str
@@ -59,13 +59,13 @@ class Finished(NamedTuple):
     code: str
     seq: int
     native: str = ""
-    """The host's id of it: a host may go on with a turn that we have closed."""
+    """The host's id of the turn: the host may continue a turn that is already closed here."""
     digest: str = ""
-    """Of the call that ended it."""
+    """Digest of the call that ended the turn."""
 
 
 class TimelineHead(NamedTuple):
-    """What the last line of a timeline says about the whole of it."""
+    """The head of a timeline: the state after its last line, stored in that line."""
 
     epoch: str
     seq: int = 0
@@ -74,16 +74,16 @@ class TimelineHead(NamedTuple):
     finished: Finished | None = None
     recent: tuple[str, ...] = ()
     at: float = 0.0
-    """Wall clock of the last event."""
+    """Wall clock time of the last event, in Unix seconds."""
 
 
 def short(native: str) -> str:
-    """A host's turn id as it is remembered: eight digits tell a dozen apart."""
+    """Return the form in which a host's turn id is kept: 8 hex digits are enough for a dozen."""
     return f"{crc32(native.encode('utf-8', 'replace')):08x}"
 
 
 class Standing(StrEnum):
-    """What a call's turn id is to the turn that is open."""
+    """The relation of a call's turn id to the open turn."""
 
     SAME = "same"
     NEW = "new"
@@ -92,11 +92,11 @@ class Standing(StrEnum):
 
 
 class TurnStep(StrEnum):
-    """What a call does to the turn."""
+    """One step by which a call changes or observes the turn."""
 
-    INTERRUPT = "interrupt"  # close an open turn: the host told nobody that it was over
+    INTERRUPT = "interrupt"  # close an open turn whose end the host did not report
     START = "start"
-    PROVE = "prove"  # the turn went on: what it carries was consumed
+    PROVE = "prove"  # the turn continued: its mail was consumed
     TOOLS = "tools"
     ASKED = "asked"  # the person is asked whether a tool may run
     RESULT = "result"
@@ -129,7 +129,7 @@ STEPS: Mapping[HostEvent, Mapping[Standing, tuple[TurnStep, ...]]] = {
     },
     HostEvent.PERMISSION: {
         Standing.SAME: (TurnStep.ASKED,),
-        Standing.NEW:  (),  # it moves no turn
+        Standing.NEW:  (),  # a permission request starts no turn
         Standing.OLD:  (),
         Standing.NONE: (TurnStep.ASKED,),
     },
@@ -145,13 +145,16 @@ STEPS: Mapping[HostEvent, Mapping[Standing, tuple[TurnStep, ...]]] = {
         Standing.OLD:  (),
         Standing.NONE: (TurnStep.TOOLS, TurnStep.FAIL,),
     },
-    HostEvent.SESSION_END: dict.fromkeys(Standing, (TurnStep.EXIT,)),  # with an id of its own
+    HostEvent.SESSION_END: dict.fromkeys(Standing, (TurnStep.EXIT,)),  # the event has its own id
 }
 # fmt: on
 
 
 def standing(head: TimelineHead, call: HookCall, clock: Clock) -> Standing:
-    """What the call's turn id is to the open turn. A byte-equal repeat of its beginning is OLD."""
+    """Return the relation of the call's turn id to the open turn.
+
+    A byte-equal repeat of the call that started the turn is SAME, or OLD if it is a Stop.
+    """
     turn = head.open
     if turn is not None and turn.session == call.session and _repeats(turn, call, clock):
         return Standing.OLD if call.event is HostEvent.STOP else Standing.SAME
@@ -165,10 +168,10 @@ def standing(head: TimelineHead, call: HookCall, clock: Clock) -> Standing:
 
 
 def _goes_on(head: TimelineHead, call: HookCall) -> bool:
-    """Whether the host goes on with the turn that ended last: another Stop hook let it.
+    """Return whether the host continues the turn that ended last, because of another Stop hook.
 
-    Tools and batches of the main agent are never late; a Stop says so itself, and a byte-equal one
-    is the same Stop.
+    Tools and batches of the main agent never arrive late, so they prove it. A Stop says so itself
+    (`stop_active`), unless it is byte-equal to the call that ended the turn: then it is a repeat.
     """
     last = head.finished
     if head.open is not None or last is None or not last.native or last.native != call.turn:
@@ -185,7 +188,7 @@ def _repeats(turn: OpenTurn, call: HookCall, clock: Clock) -> bool:
 
 
 class Transition(NamedTuple):
-    """A head, the events that led to it, and the head after each of them."""
+    """A new head, the events that led to it, and the head after each of these events."""
 
     head: TimelineHead
     events: tuple[CommittedEvent, ...] = ()
@@ -193,7 +196,7 @@ class Transition(NamedTuple):
 
 
 def _noted(state: Transition, clock: Clock) -> Transition:
-    """The state after a Diagnostic, if the wall clock has gone back since the last event."""
+    """Add a Diagnostic if the wall clock has gone back since the last event. Return the state."""
     head = state.head
     if not head.at or clock.at >= head.at - STEP_BACK_S:
         return state
@@ -212,7 +215,10 @@ def emit(
     origin: Mapping[str, Any] | None = None,
     in_turn: bool = True,
 ) -> Transition:
-    """One more event that moves no turn; in the open turn, if there is one and `in_turn`."""
+    """Add an event that does not start or end a turn. Return the new state.
+
+    The event belongs to the open turn, if one is open and `in_turn` is set.
+    """
     state = _noted(state, clock)
     head = state.head._replace(seq=state.head.seq + 1, at=clock.at)
     turn = head.open if in_turn else None
@@ -244,7 +250,7 @@ def start(
     payload: Mapping[str, Any] | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> Transition:
-    """TurnStarted, the first event of a turn. Raises ValueError while another one is open."""
+    """Add TurnStarted, the first event of a turn. ValueError if another turn is open."""
     state = _noted(state, clock)
     head = state.head
     if head.open is not None:
@@ -283,10 +289,10 @@ def finish(
     digest: str = "",
     origin: Mapping[str, Any] | None = None,
 ) -> Transition:
-    """TurnFinished, the last event of the open turn. No open turn: nothing happens.
+    """Add TurnFinished, the last event of the open turn. Do nothing if no turn is open.
 
-    The completion barrier is the same line: with it the token, and with the token every right to
-    emit for this turn, is gone before another turn can start.
+    The same line is the completion barrier: it invalidates the token, and with it the right to
+    emit for this turn, before another turn can start.
     """
     turn = state.head.open
     if turn is None:
@@ -313,14 +319,18 @@ def finish(
 
 
 def interrupted_code(*, mark: bool, gone: bool) -> str:
-    """Why a turn without a terminal is over: `mark` is the host's own note of an interrupt."""
+    """Return the code of a turn that ended without a Stop.
+
+    `mark`: the host noted an interrupt itself. `gone`: the host's process ended, or another host
+    session replaced its session.
+    """
     if gone:
         return "runtime_restart"
     return "user_interrupt" if mark else "stop_missed"
 
 
 def failure_code(call: HookCall) -> str:
-    """The stable code of a StopFailure."""
+    """Return the stable code of a StopFailure."""
     return normalise_error(call.error)
 
 
@@ -328,7 +338,7 @@ def failure_code(call: HookCall) -> str:
 
 
 def parse_timeline_head(data: object, epoch: str, at: float = 0.0) -> TimelineHead | None:
-    """The head from the `head` of a line that was written `at`; None when it is not one."""
+    """Parse the `head` of a line that was written `at`. Return None if it is not a valid head."""
     if not isinstance(data, Mapping):
         return None
     try:
@@ -353,7 +363,10 @@ def parse_timeline_head(data: object, epoch: str, at: float = 0.0) -> TimelineHe
 
 
 def render_timeline_head(head: TimelineHead) -> dict[str, Any]:
-    """The stored form, without epoch and time (the line has them) and without what is empty."""
+    """Render the stored form of a head: without epoch and time, which the line has.
+
+    Empty fields are left out.
+    """
     data: dict[str, Any] = {"seq": head.seq, "turns": head.turns}
     if head.open is not None:
         turn = {key: value for key, value in head.open._asdict().items() if value not in ("", 0)}
