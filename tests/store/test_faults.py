@@ -26,7 +26,7 @@ from vyane_cli.errors import DurabilityUnknownError, ExitCode, VyaneError
 from vyane_cli.history.delete import delete_timeline
 from vyane_cli.hosts import claude_code
 from vyane_cli.mail.send import MessageDraft, send
-from vyane_cli.sessions.register import rename_worker
+from vyane_cli.sessions.rename import rename_worker
 from vyane_cli.storage import files, journal, processes
 from vyane_cli.upkeep.gc import collect
 

@@ -17,7 +17,8 @@ from vyane_cli.health.status import ProjectStanding
 from vyane_cli.health.status import overview as look_over
 from vyane_cli.home import Home
 from vyane_cli.projects.task import TaskStatus
-from vyane_cli.sessions.register import register_worker, rename_worker
+from vyane_cli.sessions.register import register_worker
+from vyane_cli.sessions.rename import rename_worker
 from vyane_cli.sessions.worker import FINAL, WorkerStatus
 
 workers_app = typer.Typer(
