@@ -1,11 +1,9 @@
-"""What people read of a timeline, and what is never shown; what their words are taken for."""
+"""What people read of a timeline, and what is never shown."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.channels.port import File, Incoming, Part
-from vyane_cli.conversations.chat_commands import Command, Intent, understand
 from vyane_cli.conversations.narration import (
     CLOSED,
     LINES,
@@ -16,24 +14,12 @@ from vyane_cli.conversations.narration import (
     overview_line,
     show,
 )
-from vyane_cli.conversations.state_rules import (
-    SEEN_MAX,
-    ChannelState,
-    MirrorFault,
-    PendingPart,
-    Slot,
-    ThreadState,
-    parse_channel,
-    parse_thread,
-    remember,
-    render_channel,
-    render_thread,
-)
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.storage import settings
 from vyane_cli.timeline.events import Category, EventKind
 
 EN, ZH = settings.load_templates("en", "mirror"), settings.load_templates("zh", "mirror")
+
 
 EVENTS = {
     Category.LIFECYCLE: (EventKind.TURN_STARTED, {"trigger": "human"}),
@@ -142,105 +128,3 @@ def test_no_control_character_is_shown(text) -> None:
 )  # fmt: skip
 def test_a_secret_is_masked_and_the_rest_is_not(secret) -> None:
     assert show(f"use {secret} now") == "use ••• now"
-
-
-# ------------------------------------------------------------------ what people write
-
-
-@pytest.mark.parametrize(
-    "text, intent, command, rest",
-    [
-        ("hello", Intent.MESSAGE, None, "hello"),
-        ("  ", Intent.IGNORE, None, ""),
-        ("/takeover do B\nand C", Intent.COMMAND, Command.TAKEOVER, "do B\nand C"),
-        ("/TakeOver x", Intent.COMMAND, Command.TAKEOVER, "x"),
-        ("/cancel", Intent.COMMAND, Command.CANCEL, ""),
-        ("/cancel\nbecause", Intent.COMMAND, Command.CANCEL, "because"),
-        ("/relay bob hi", Intent.COMMAND, Command.RELAY, "bob hi"),
-        ("/etc/passwd is a file", Intent.MESSAGE, None, "/etc/passwd is a file"),
-        ("see /cancel", Intent.MESSAGE, None, "see /cancel"),
-        ("    code\n", Intent.MESSAGE, None, "    code"),
-    ],
-)
-def test_a_message_is_a_command_when_its_first_word_is_one(text, intent, command, rest) -> None:
-    heard = understand(Incoming("1", "ann", "Ann", text), ["ann"], edited=False)
-
-    assert (heard.intent, heard.command, heard.text) == (intent, command, rest)
-
-
-@pytest.mark.parametrize(
-    "text, left",
-    [
-        ("/topology", ()),
-        ("/topology\n\n/takeover now this", ("/takeover now this",)),
-        ("/topology please", ("please",)),
-        ("/takeover do B\nand C", ()),
-        ("/takeover do B\n\n/cancel", ("/cancel",)),
-        ("do B\n/cancel it\n\n/help", ("/cancel it", "/help")),
-        ("see\n```\n/cancel it\n```\n/etc/hosts", ()),
-        ("do B, not /cancel", ()),
-    ],
-)
-def test_a_command_that_is_not_followed_is_named(text, left) -> None:
-    assert understand(Incoming("1", "ann", "Ann", text), ["ann"], edited=False).left == left
-    assert understand(Incoming("1", "eve", "Eve", text), ["ann"], edited=False).left == ()
-
-
-@given(st.text(), st.booleans())
-def test_who_is_not_on_the_list_runs_nothing_and_an_edit_runs_nothing(text, edited) -> None:
-    stranger = understand(Incoming("1", "eve", "Eve", text), ["ann"], edited=edited)
-    again = understand(Incoming("1", "ann", "Ann", text), ["ann"], edited=True)
-
-    assert stranger.intent in (Intent.IGNORE, Intent.STRANGER)
-    assert again.intent in (Intent.IGNORE, Intent.NOTE)
-    assert understand(Incoming("1", "ann", "", text), [], edited=False).intent in (
-        Intent.IGNORE, Intent.STRANGER
-    )  # fmt: skip
-
-
-# ------------------------------------------------------------------ what is kept
-
-words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-parts = st.builds(
-    Part, words, st.lists(st.builds(File, words, words), max_size=2).map(tuple), st.booleans(),
-    st.lists(words, max_size=2).map(tuple),
-)  # fmt: skip
-states = st.builds(
-    ThreadState, words, words, cursor=words, started=st.booleans(), heard=st.just({}),
-    outbox=st.lists(
-        st.builds(PendingPart, words, parts, words, st.booleans()), max_size=3
-    ).map(tuple),
-    slots=st.dictionaries(words, st.builds(Slot, words, words), max_size=2),
-    fault=st.none() | st.builds(MirrorFault, words, words),
-    seen=st.dictionaries(words, words, max_size=3),
-    intake=st.lists(st.builds(Incoming, words, words, words, words), max_size=2).map(tuple),
-    final_children=st.lists(words, max_size=2).map(tuple),
-)  # fmt: skip
-
-
-@given(states)
-def test_the_state_of_a_conversation_comes_back_as_it_was_stored(state) -> None:
-    assert parse_thread(render_thread(state)) == state
-
-
-channels = st.builds(
-    ChannelState, st.floats(0, 1e9), st.none() | st.builds(MirrorFault, words), words,
-    opening=st.just(("vs-1",)), memory=st.just({"limits": {"a": [1]}}),
-    fallbacks=st.just({"no-active-binding": 2}), strangers=st.just({"eve": 1}),
-)  # fmt: skip
-
-
-@given(channels)
-def test_the_state_of_a_channel_comes_back_as_it_was_stored(state) -> None:
-    assert parse_channel(render_channel(state)) == state
-
-
-def test_the_newest_messages_are_known_and_the_oldest_forgotten() -> None:
-    seen: dict[str, str] = {}
-    for number in range(SEEN_MAX + 5):
-        seen = remember(seen, str(number), "d")
-    seen = remember(seen, "5", "e")
-
-    assert len(seen) == SEEN_MAX
-    assert list(seen)[-1] == "5"
-    assert "4" not in seen

@@ -1,30 +1,35 @@
-"""The delivery table and the gates before a start."""
+"""The delivery table, and the gates before a start, a takeover and a notice."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.scripted import HUMAN, message
 from vyane_cli.delivery.gating import (
     GATES,
     HOUR_MS,
     MATRIX,
+    NOTICE_GATES,
     DeliveryVerdict,
     Gate,
     Moment,
     Readings,
+    Telling,
     age_ms,
     ask,
     decide,
+    decide_notice,
     recent_starts,
 )
 from vyane_cli.kernel.config import DeliveryLimits
-from vyane_cli.mail.mailbox import Handshake, HandshakeStage, Head
-from vyane_cli.mail.message import Lane, Position
-from vyane_cli.sessions.liveness_rules import Liveness, LivenessEvidence, decide_liveness
+from vyane_cli.mail.mailbox import Handshake, HandshakeStage, Head, Mailbox
+from vyane_cli.mail.message import Lane, MessageKind, Position
+from vyane_cli.sessions.liveness_rules import Liveness
 
 NOW = 10 * HOUR_MS
 FREE = Readings(Head(), Liveness.IDLE, NOW)
 AFTER = Position.AFTER_CURRENT_TOOL_CALL
+
 
 heads = st.builds(
     Head,
@@ -160,18 +165,214 @@ def test_before_next_turn_is_held_at_a_batch_alone():
         assert decide(Moment.PROMPT, lane, late, FREE).verdict is DeliveryVerdict.DELIVER
 
 
-@given(st.booleans(), st.sampled_from([True, False, None]), st.booleans(), st.booleans())
-def test_liveness_is_total_and_the_host_can_only_clear_busy(ended, present, turn, idle):
-    """Dead only by proof; what cannot be told is unknown; busy needs an open turn."""
-    seen = decide_liveness(LivenessEvidence(ended, present, turn, idle))
+# ------------------------------------------------------------------ in the calls of a session
 
-    if seen is Liveness.BUSY:
-        assert turn
-        assert not idle
-        assert present
-    if present is None and not ended:
-        assert seen is Liveness.UNKNOWN
-    if ended or present is False:
-        assert seen is Liveness.EXITED
-    if present and not ended and (idle or not turn):
-        assert seen is Liveness.IDLE
+
+def test_before_next_turn_waits_past_tool_batches(one):
+    """`position` is the earliest moment: this one is for a prompt."""
+    one.prompt()
+    mail = one.say(position="before_next_turn")
+    one.batch()
+    assert one.status(mail) == "pending"
+    assert one.entry(mail).rule == "batch/before-next-turn"
+    one.pass_s(400)
+    one.stop()
+
+    assert one.shown == [mail]
+
+
+def test_after_the_current_tool_call_may_also_be_given_at_a_prompt(one):
+    """The default position names the earliest moment, not the only one."""
+    mail = one.say(position="after_current_tool_call")
+    one.prompt()
+
+    assert one.shown == [mail]
+
+
+def test_normal_mail_starts_a_turn_once_in_300_s(one):
+    """Too soon is held, becomes due, and then starts: no gate consumes a message."""
+    one.say()
+    one.watch()
+    first = one.shown[0]
+    one.woken(first)
+    one.stop()
+    second = one.say()
+    one.pass_s(100)
+    plan = one.watch()
+    assert plan.showing is None
+    assert plan.sleeps
+    assert one.entry(second).rule == "too-soon"
+    assert 190_000 <= plan.markers.due_ms <= 200_000
+    one.pass_s(plan.markers.due_ms / 1000)
+    one.watch()
+
+    assert one.shown == [first, second]
+
+
+def test_direct_mail_is_never_too_soon(one):
+    """The interval is for normal mail alone."""
+    one.say()
+    one.watch()
+    one.woken(one.shown[0])
+    one.stop()
+    second = one.say(from_kind=HUMAN)
+    one.watch()
+
+    assert one.shown[1:] == [second]
+
+
+def test_one_started_turn_at_a_time(one):
+    """While a handshake is open a second start waits: single-item."""
+    one.say(from_kind=HUMAN)
+    one.watch()
+    second = one.say(from_kind=HUMAN)
+    plan = one.watch()
+
+    assert plan.showing is None
+    assert one.entry(second).rule == "single-item"
+
+
+def test_thirty_starts_an_hour_end_a_loop_and_call_a_person(one):
+    """The rate guard: two sessions that answer each other for ever are stopped."""
+    one.limits = DeliveryLimits(starts_per_hour=3)
+    for _ in range(3):
+        mail = one.say(from_kind=HUMAN)
+        one.watch()
+        one.woken(mail)
+        one.stop()
+        one.pass_s(60)
+    last = one.say(from_kind=HUMAN)
+    plan = one.watch()
+
+    assert plan.showing is None
+    assert one.entry(last).rule == "rate-guard"
+    assert one.needs
+    one.pass_s(3600)
+    assert one.watch().showing is not None
+
+
+def test_the_rate_guard_lets_control_mail_through(one):
+    """Control has no gates."""
+    one.limits = DeliveryLimits(starts_per_hour=0)
+    mail = one.say(kind=MessageKind.TAKEOVER, from_kind=HUMAN)
+    one.watch()
+
+    assert one.shown == [mail]
+
+
+def test_work_that_waited_before_a_takeover_is_fenced_until_it_is_over(one):
+    """Neither with the envelope nor in the carrying turn; at its end it may start the next."""
+    one.prompt()
+    old = one.say("the old plan")
+    info = one.say("a fact", kind=MessageKind.INFO)
+    takeover = one.say("the new plan", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
+    new = one.say("about the new plan")
+    one.tool()
+    plan = one.batch()
+
+    assert one.shown == [takeover, new, info]
+    assert one.entry(old).rule == "takeover-fence"
+    assert not plan.markers.pending
+    one.batch()
+    assert one.status(old) == "pending"
+    one.stop()
+    assert one.shown[-1] == old
+
+
+def test_the_fence_holds_what_would_ride_along_at_a_stop(one):
+    """A takeover that begins a turn at a Stop comes without the older work."""
+    one.prompt()
+    old = one.say("the old plan")
+    takeover = one.say("the new plan", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
+    one.stop()
+
+    assert one.shown == [takeover]
+    assert one.entry(old).rule == "takeover-fence"
+
+
+def test_the_persons_decision_opens_the_fence(one):
+    """`takeover --resolve`: older work goes on in the same turn, and the takeover is over."""
+    one.prompt()
+    old = one.say("the old plan")
+    mail = one.say("wait", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    decision = one.say("go on as planned", from_kind=HUMAN, takeover=mail)
+    one.batch()
+
+    assert one.shown == [mail, decision, old]
+    assert one.ended_takeovers() == [mail]
+
+
+def test_an_agent_cannot_open_the_fence(one):
+    """The same payload from a worker decides nothing."""
+    one.prompt()
+    old = one.say("the old plan")
+    mail = one.say("wait", kind=MessageKind.TAKEOVER, from_kind=HUMAN)
+    one.tool()
+    one.batch()
+    one.say("go on as planned", takeover=mail)
+    one.batch()
+
+    assert old not in one.shown
+    assert one.ended_takeovers() == []
+
+
+def test_mail_to_the_logical_session_passes_the_same_gates(one):
+    """Its records lie in another file; the head is in the worker's own."""
+    one.boxes.append(Mailbox(Head()))
+    first, second = (one.put(message(n, f"n {n}"), box=1).id for n in (900, 901))
+    one.watch()
+    assert one.head.handshake is not None
+    assert one.head.handshake.id == first
+    one.watch()
+
+    assert one.shown == [first]
+    assert one.status(second) == "pending"
+
+
+# ------------------------------------------------------------------ notices
+
+FREE_NOTICE = FREE._replace(notice=Telling("new"))
+
+
+def test_with_every_gate_open_a_notice_is_told():
+    assert decide_notice(FREE_NOTICE).verdict is DeliveryVerdict.START
+
+
+def test_each_throttle_refuses_by_its_name():
+    busy = FREE_NOTICE._replace(liveness=Liveness.BUSY)
+    open_start = Head(handshake=Handshake("m", "s", HandshakeStage.WAIT_DONE, NOW))
+    refusals = {
+        Gate.SINGLE_ITEM: (
+            FREE_NOTICE._replace(notice=Telling("new", waiting="m")),
+            FREE_NOTICE._replace(head=open_start),
+        ),
+        Gate.TARGET_BUSY: (busy, FREE_NOTICE._replace(liveness=Liveness.UNKNOWN)),
+        Gate.SAME_ITEM: (FREE_NOTICE._replace(notice=Telling("new", told_digest="new")),),
+        Gate.TOO_SOON: (
+            FREE_NOTICE._replace(notice=Telling("new", told_ms=NOW - 299_999)),
+            FREE_NOTICE._replace(head=Head(normal_ms=NOW - 1)),
+        ),
+        Gate.TRUE_STALL: (FREE_NOTICE._replace(notice=Telling("new", stall_ms=899_999)),),
+        Gate.RATE_GUARD: (FREE_NOTICE._replace(head=Head(starts_ms=(NOW,) * 30)),),
+    }
+
+    assert set(refusals) == set(NOTICE_GATES)
+    for gate, readings in refusals.items():
+        for one in readings:
+            decision = decide_notice(one)
+            assert (decision.verdict, decision.rule) == (DeliveryVerdict.HOLD, gate)
+
+
+def test_the_last_second_counts():
+    """300 s and 15 min are over when they are over; a reboot ends an interval."""
+    for told_ms in (NOW - 300_000, NOW + 1):
+        assert (
+            decide_notice(FREE_NOTICE._replace(notice=Telling("new", told_ms=told_ms))).rule
+            == "notice"
+        )
+    assert (
+        decide_notice(FREE_NOTICE._replace(notice=Telling("new", stall_ms=900_000))).rule
+        == "notice"
+    )

@@ -1,4 +1,4 @@
-"""`core.values` is what it stands in for: closed lists as `enum` has them, tuples as `typing`."""
+"""`kernel.values` is what it stands in for: closed lists as `enum` has them, tuples as `typing`."""
 
 import enum
 import importlib

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import NAMES, TEMPLATES, message
-from vyane_cli.kernel.text import RESERVED, cut_utf16, neutralise, utf16_length
+from vyane_cli.kernel.text import RESERVED, neutralise
 from vyane_cli.mail import envelope
 from vyane_cli.mail.envelope import BUDGET, paginate, render_entry
 from vyane_cli.mail.mailbox import MailEntry
@@ -18,7 +18,6 @@ from vyane_cli.storage import settings
 EN, ZH = settings.load_templates("en"), settings.load_templates("zh")
 LANGUAGES = [EN, ZH]
 HIDDEN = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b\u200e\u200f\ufeff\u2060"
-CONTROLS = "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160)]))
 
 
 def entry(number: int, text: str, **more) -> MailEntry:
@@ -88,16 +87,6 @@ def test_a_message_that_fits_an_output_of_its_own_is_never_cut():
     assert [e.message.id for e in page.shown] == [message(1).id]
 
 
-@given(st.text(), st.integers(0, 50))
-def test_length_is_counted_as_hosts_count_it(text, size):
-    """A character beyond U+FFFF counts twice, and is never cut in half."""
-    assert utf16_length(text) == units(text)
-    cut = cut_utf16(text, size)
-    assert text.startswith(cut)
-    assert units(cut) <= size
-    assert cut == text or units(text[: len(cut) + 1]) > size
-
-
 # ------------------------------------------------------------------ imitation
 
 
@@ -124,24 +113,6 @@ def test_no_line_of_a_body_begins_like_an_envelope_of_ours(start, before):
     for line in text.split("\n")[1:]:
         assert not line.strip().upper().startswith(start.upper()), repr(line)
     assert start in body
-
-
-@pytest.mark.parametrize("start", [p.lower() for p in RESERVED] + [p.title() for p in RESERVED])
-def test_letter_case_is_no_way_around(start):
-    """A model reads `[System Takeover]` like the other."""
-    for line in neutralise(f"x\n{start}] now").split("\n")[1:]:
-        assert not line.lstrip().lower().startswith(start.lower())
-
-
-@given(st.text(st.characters(codec=None), max_size=80))
-def test_control_characters_and_invisible_marks_become_visible(text):
-    """Nothing in a body can turn the reading direction, move a cursor or hide a word."""
-    clean = neutralise(text + CONTROLS + HIDDEN + "\x1b[2J\x07\ud800")
-
-    assert not set(clean) & (set(CONTROLS) | set(HIDDEN))
-    assert not re.search("[\ud800-\udfff]", clean)
-    assert "\\x1b" in clean
-    clean.encode("utf-8")
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=80))

@@ -4,8 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import message
-from vyane_cli.kernel.process import Process, parse_process
-from vyane_cli.mail import mailbox
 from vyane_cli.mail.mailbox import (
     FINAL,
     NEXT,
@@ -28,6 +26,7 @@ from vyane_cli.sessions.speaker import FromKind
 
 IDS = [message(n).id for n in range(1, 5)]
 STATE_OPS = [op for op in Op if op is not Op.MESSAGE]
+
 
 heads = st.builds(
     Head,
@@ -233,14 +232,3 @@ def test_a_message_of_the_wrong_shape_is_none(changes):
     parsed = parse_message({**render_message(message(1)), **changes})
 
     assert parsed is None or isinstance(parsed.kind, MessageKind)
-
-
-@given(json_values, st.integers(), st.integers())
-def test_a_process_survives_its_stored_form(junk, pid, start):
-    """And anything else is none."""
-    process = Process("b", "n", pid, start)
-
-    assert parse_process(process._asdict()) == process
-    assert parse_process(junk) is None
-    assert parse_process({"pid": junk}) is None
-    assert mailbox.parse_claim({}).by == Process("", "", 0, 0)

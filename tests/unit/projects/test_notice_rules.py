@@ -1,18 +1,9 @@
-"""What the main worker of a project does not know yet, in which order, and when a stall is one."""
+"""What the main worker of a project does not know yet, in which order, and when it stalls."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vyane_cli.delivery.gating import (
-    NOTICE_GATES,
-    DeliveryVerdict,
-    Gate,
-    Readings,
-    Telling,
-    decide_notice,
-)
 from vyane_cli.kernel.clock import Clock
-from vyane_cli.mail.mailbox import Handshake, HandshakeStage, Head
 from vyane_cli.projects.notice_rules import (
     STALL_STEPS_S,
     Book,
@@ -31,10 +22,9 @@ from vyane_cli.projects.notice_rules import (
     tell,
 )
 from vyane_cli.projects.task import Ledger, Task, TaskStatus
-from vyane_cli.sessions.liveness_rules import Liveness
 
 NOW = Clock(1_000_000_000, 5_000_000, "boot")
-FREE = Readings(Head(), Liveness.IDLE, NOW.boot_ms, notice=Telling("new"))
+
 
 statuses = st.sampled_from(list(TaskStatus))
 ledgers = st.lists(st.tuples(statuses, st.integers(0, 9)), max_size=8).map(
@@ -117,42 +107,3 @@ def test_a_book_is_read_back_and_forgets_what_the_ledger_has_no_more():
 
     assert parse_book(render_book(book)) == book
     assert forget(book, Ledger((Task("T2", "two"),))).told == {"T2": "done:2"}
-
-
-# ------------------------------------------------------------------ the gates
-
-
-def test_with_every_gate_open_a_notice_is_told():
-    assert decide_notice(FREE).verdict is DeliveryVerdict.START
-
-
-def test_each_throttle_refuses_by_its_name():
-    busy = FREE._replace(liveness=Liveness.BUSY)
-    open_start = Head(handshake=Handshake("m", "s", HandshakeStage.WAIT_DONE, NOW.boot_ms))
-    refusals = {
-        Gate.SINGLE_ITEM: (
-            FREE._replace(notice=Telling("new", waiting="m")),
-            FREE._replace(head=open_start),
-        ),
-        Gate.TARGET_BUSY: (busy, FREE._replace(liveness=Liveness.UNKNOWN)),
-        Gate.SAME_ITEM: (FREE._replace(notice=Telling("new", told_digest="new")),),
-        Gate.TOO_SOON: (
-            FREE._replace(notice=Telling("new", told_ms=NOW.boot_ms - 299_999)),
-            FREE._replace(head=Head(normal_ms=NOW.boot_ms - 1)),
-        ),
-        Gate.TRUE_STALL: (FREE._replace(notice=Telling("new", stall_ms=899_999)),),
-        Gate.RATE_GUARD: (FREE._replace(head=Head(starts_ms=(NOW.boot_ms,) * 30)),),
-    }
-
-    assert set(refusals) == set(NOTICE_GATES)
-    for gate, readings in refusals.items():
-        for one in readings:
-            decision = decide_notice(one)
-            assert (decision.verdict, decision.rule) == (DeliveryVerdict.HOLD, gate)
-
-
-def test_the_last_second_counts():
-    """300 s and 15 min are over when they are over; a reboot ends an interval."""
-    for told_ms in (NOW.boot_ms - 300_000, NOW.boot_ms + 1):
-        assert decide_notice(FREE._replace(notice=Telling("new", told_ms=told_ms))).rule == "notice"
-    assert decide_notice(FREE._replace(notice=Telling("new", stall_ms=900_000))).rule == "notice"

@@ -1,4 +1,4 @@
-"""The opaque cursor, and the opaque token of a turn."""
+"""The opaque cursor."""
 
 import string
 
@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vyane_cli.errors import InvalidInputError
-from vyane_cli.history.tokens import Token, parse_token, render_token
 from vyane_cli.timeline.cursors import Cursor, check_cursor, parse_cursor, render_cursor
 
 hexadecimal = st.text("0123456789abcdef", min_size=1, max_size=32)
@@ -67,14 +66,3 @@ def test_a_cursor_that_does_not_fit_says_how(session, epoch, seq, slug) -> None:
 
 def test_a_cursor_of_a_timeline_that_was_still_empty_fits_its_first_epoch() -> None:
     check_cursor(Cursor("vs-0123456789ab", "", 0), "vs-0123456789ab", "a" * 32, 5)
-
-
-def test_a_token_is_no_cursor_and_a_cursor_no_token() -> None:
-    token = render_token(Token("vs-0123456789ab", "01" * 13, 1, "secret"))
-
-    assert parse_token(token).secret == "secret"
-    with pytest.raises(InvalidInputError) as caught:
-        parse_token(render_cursor(CURSOR))
-    assert caught.value.slug == "unknown_turn"
-    with pytest.raises(InvalidInputError):
-        parse_cursor(token)
