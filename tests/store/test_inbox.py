@@ -271,8 +271,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.simulated import World, OUTSIDE
-from vyane_cli.mail.message import FromKind
-from vyane_cli.sessions.identity import Speaker
+from vyane_cli.sessions.speaker import FromKind, Speaker
 home, name, count = sys.argv[1:]
 world = World(Path(home))
 speaker = Speaker(FromKind.EXTERNAL, name, name)

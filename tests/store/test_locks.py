@@ -18,11 +18,11 @@ from vyane_cli.storage.locks import Deadline, LockKind, held, lock_path
 
 ADDER = """
 import sys, threading
-from vyane_cli.store import locks
+from vyane_cli.storage import locks
 root, path, way, rounds = sys.argv[1:]
 def add():
     for _ in range(int(rounds)):
-        with locks.held(root, [(locks.Kind.INBOX, "w")], locks.Deadline(60)):
+        with locks.held(root, [(locks.LockKind.INBOX, "w")], locks.Deadline(60)):
             with open(path) as file:
                 count = int(file.read())
             with open(path, "w") as file:

@@ -24,10 +24,10 @@ EACH = 10_000 if FULL else 1_000
 WRITER = """
 import sys
 from tests.store.timelines import Desk
-from vyane_cli.storage.locks import Kind
+from vyane_cli.storage.locks import LockKind
 desk = Desk(sys.argv[1])
 for _ in range(int(sys.argv[2])):
-    with desk.runtime.held((Kind.TIMELINE, desk.session)):
+    with desk.home.held((LockKind.TIMELINE, desk.session)):
         desk.commit(desk.note(sys.argv[3]))
 """
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.operations.faults import stopped_at
 from tests.simulated import World, fast_folder
-from tests.store.faults import stopped_at
 from tests.workers import named, order, results, workers, world_in
 from vyane_cli.children import spawn as spawning
 from vyane_cli.children.result import settle_child

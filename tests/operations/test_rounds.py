@@ -3,12 +3,11 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.projects import NAME, Scene, scene
+from tests.projects import NAME, Scene
 from vyane_cli.attention import needs
 from vyane_cli.cli.render.machine import plain
 from vyane_cli.errors import InvalidInputError, NotFoundError
@@ -23,12 +22,6 @@ from vyane_cli.projects.tasks import list_tasks
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.storage import locks
-
-
-@pytest.fixture
-def stage(monkeypatch) -> Iterator[Scene]:
-    with scene(monkeypatch) as made:
-        yield made
 
 
 def statuses(stage: Scene) -> list[str]:

@@ -1,12 +1,12 @@
 """What a plan found out reaches the senders and the person, once, whatever is killed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.operations.faults import ENDLESS, Say, stopped_at
 from tests.simulated import Host, machine
-from tests.store.faults import ENDLESS, Say, stopped_at
 from vyane_cli.attention import needs
 from vyane_cli.health.state import documents
 from vyane_cli.health.subject import Subject
@@ -16,12 +16,6 @@ from vyane_cli.mail.outcomes import LEFT_MAX
 from vyane_cli.sessions.speaker import FromKind, Speaker
 from vyane_cli.storage import journal
 from vyane_cli.upkeep.gc import collect
-
-
-@pytest.fixture
-def hosts() -> Iterator[Callable[..., Host]]:
-    with machine() as host:
-        yield host
 
 
 def as_worker(host: Host) -> Speaker:

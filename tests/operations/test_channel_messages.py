@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.operations.faults import ENDLESS, stopped_at
+from tests.operations.mirrored import ME, folder, no_channel_fault, said, set_up, turn, write
 from tests.simulated import Host, machine
-from tests.store.faults import ENDLESS, stopped_at
-from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, turn, write
 from vyane_cli.channels.file import adapter
 from vyane_cli.channels.port import Conversation
 from vyane_cli.conversations.bind import RequestedBinding, bind

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.operations.faults import stopped_at
 from tests.projects import NAME, Scene, scene
-from tests.store.faults import stopped_at
 from vyane_cli.children import spawn
 from vyane_cli.hosts.port import HookCall, HostEvent
 from vyane_cli.projects import dispatch, schedule

@@ -11,9 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.channels.bench import around
+from tests.operations.faults import ENDLESS, Action, failing_at, stopped_at
+from tests.operations.mirrored import (
+    ME,
+    folder,
+    no_channel_fault,
+    said,
+    set_up,
+    thread_of,
+    turn,
+    write,
+)
 from tests.simulated import Host, machine
-from tests.store.faults import ENDLESS, Action, failing_at, stopped_at
-from tests.store.mirrored import ME, folder, no_channel_fault, said, set_up, thread_of, turn, write
 from vyane_cli.channels.file import adapter
 from vyane_cli.channels.file.thread import parse_thread
 from vyane_cli.channels.port import Conversation, Part

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.simulated import HUMAN, Host
-from tests.store.faults import (
+from tests.operations.faults import (
     Make,
     Outcome,
     Say,
@@ -21,6 +20,7 @@ from tests.store.faults import (
     old_or_new,
     stopped_at,
 )
+from tests.simulated import HUMAN, Host
 from vyane_cli.delivery.tick import spool_call
 from vyane_cli.errors import DurabilityUnknownError, ExitCode, VyaneError
 from vyane_cli.history.delete import delete_timeline

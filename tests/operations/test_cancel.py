@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.operations.faults import stopped_at
 from tests.simulated import HUMAN, OUTSIDE, World, fast_folder
-from tests.store.faults import stopped_at
 from tests.workers import grow
 from vyane_cli.children import cancel as cancelling
 from vyane_cli.children.cancel import Cancelled

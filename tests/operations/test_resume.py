@@ -3,15 +3,15 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.hostlab.waiting import wait_until
-from tests.simulated import Host, World, machine
-from tests.store.faults import stopped_at
+from tests.operations.faults import stopped_at
+from tests.simulated import Host, World
 from tests.workers import results
 from vyane_cli.attention import needs
 from vyane_cli.children import launches
@@ -42,12 +42,6 @@ os.replace(os.path.join(folder, "seen.tmp"), os.path.join(folder, "seen.json"))
 sys.exit(int(os.environ.get("STATUS", "0")))
 """
 """A client that is resumed: it runs its hooks, and notes how it was started."""
-
-
-@pytest.fixture
-def hosts() -> Iterator[Callable[..., Host]]:
-    with machine() as make:
-        yield make
 
 
 def allow(world: World, what: str, **more: Any) -> Path:

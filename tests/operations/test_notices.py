@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.projects import NAME, Scene, scene
+from tests.projects import NAME, Scene
 from vyane_cli.cli.render.machine import plain
 from vyane_cli.delivery.explain import call_for_worker, explain
 from vyane_cli.delivery.gating import NOTICE_GATES, Gate
@@ -18,12 +17,6 @@ from vyane_cli.projects import supervise
 from vyane_cli.projects.catalog import create_project
 from vyane_cli.projects.supervise import plan_notice
 from vyane_cli.storage import journal
-
-
-@pytest.fixture
-def stage(monkeypatch) -> Iterator[Scene]:
-    with scene(monkeypatch) as made:
-        yield made
 
 
 def said(stage: Scene) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.operations.faults import ENDLESS, failing_at, stopped_at
 from tests.simulated import World, fast_folder
-from tests.store.faults import ENDLESS, failing_at, stopped_at
 from vyane_cli.projects import ledger, projects
 from vyane_cli.projects.catalog import create_project, named
 from vyane_cli.projects.claims import claim_head, held_tasks

@@ -2,13 +2,12 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.projects import NAME, Scene, scene
-from tests.simulated import Host, World, machine
+from tests.projects import NAME
+from tests.simulated import Host, World
 from vyane_cli import channels
 from vyane_cli.attention import needs
 from vyane_cli.attention.call import call_person
@@ -25,18 +24,6 @@ from vyane_cli.setup.home import initialise
 from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.ended_needs import end_calls
 from vyane_cli.upkeep.gc import collect
-
-
-@pytest.fixture
-def stage(monkeypatch) -> Iterator[Scene]:
-    with scene(monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture
-def hosts() -> Iterator[Callable[..., Host]]:
-    with machine() as make:
-        yield make
 
 
 def kinds(world: World) -> list[str]:

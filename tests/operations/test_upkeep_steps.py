@@ -1,10 +1,5 @@
 """The steps that `gc` and rounds keep in order: one list, and each step is run by what it says."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.projects import Scene, scene
 from vyane_cli.cli.doctor import WORDS
 from vyane_cli.errors import ConflictError
 from vyane_cli.upkeep import rounds
@@ -16,12 +11,6 @@ IN_ROUND = set(
     "lost stale orphans expired lapsed claims damaged_claims unbound taken_in archived notified"
     " skipped".split()
 )
-
-
-@pytest.fixture
-def stage(monkeypatch) -> Iterator[Scene]:
-    with scene(monkeypatch) as made:
-        yield made
 
 
 def recording(steps: tuple[UpkeepStep, ...], ran: list[str]) -> tuple[UpkeepStep, ...]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.operations.faults import Make, Outcome, Say, Scene, killed_at_every_call
 from tests.simulated import HUMAN, Host, World, machine, stopped_holder
-from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
 from tests.workers import named, order, results, workers
 from vyane_cli.children import launch, launches
 from vyane_cli.children import spawn as spawning
