@@ -16,19 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.rooms import ORDER
 from tests.projects import make_project
 from vyane_cli.home import Home
 from vyane_cli.mail.send import MessageDraft, send
 
 PACKAGE = Path(__file__).parent.parent / "vyane_cli"
 
-# A room is a folder directly below the package. A room imports only the rooms in front of it.
-# `home.py` stands among them: it opens a state folder, and has the hosts and channels of a process.
-ORDER = (
-    "kernel", "storage", "hosts", "channels", "home", "timeline", "sessions", "history",
-    "attention", "mail", "children", "delivery", "conversations", "projects", "upkeep", "setup",
-    "health", "cli",
-)  # fmt: skip
 # The entries: they may import any room, and no room imports them.
 DOORS = {
     "__main__": {"hook"},  # the doors that a door may open, besides the rooms
