@@ -13,7 +13,7 @@ from typing import Any
 
 import vyane_cli
 from benchmarks.measure import Command, run
-from vyane_cli.home import Home as Runtime
+from vyane_cli.home import Home as StateHome
 from vyane_cli.mail.mailbox import Head, Op, render_head, render_message
 from vyane_cli.mail.send import MessageDraft, send
 from vyane_cli.sessions import registry
@@ -47,7 +47,7 @@ class Home:
         for made in (self.client_config / "sessions", self.project):
             made.mkdir(parents=True)
         self.clients: list[subprocess.Popen[bytes]] = []
-        self.home = Runtime(str(self.root), environ=self.user_environ())
+        self.home = StateHome(str(self.root), environ=self.user_environ())
         initialise(self.home)
         self.guard = self._install()
         self.transcript = self.user / "transcript.jsonl"

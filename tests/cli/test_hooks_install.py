@@ -22,7 +22,7 @@ TEXT = '{\n    "model": "x",\n    "hooks": {}\n}'
 
 
 @pytest.fixture
-def runtime(tmp_path) -> Home:
+def home(tmp_path) -> Home:
     return Home(str(tmp_path / "vyane"))
 
 
@@ -181,17 +181,17 @@ def test_entries_of_a_version_without_a_record_come_out_and_leave_nothing(home, 
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"v": 1, "settings": {"PATH": {"hooks": "rm"}}}'])
-def test_a_damaged_record_stops_an_install_and_no_uninstall(runtime, settings, text) -> None:
+def test_a_damaged_record_stops_an_install_and_no_uninstall(home, settings, text) -> None:
     written(TEXT, settings)
-    install(runtime, settings)
+    install(home, settings)
     damaged = text.replace("PATH", str(settings))
-    Path(runtime.layout.installed).write_text(damaged)
-    uninstall(runtime, settings)
+    Path(home.layout.installed).write_text(damaged)
+    uninstall(home, settings)
 
     assert json.loads(settings.read_text()) == {"model": "x"}
-    assert Path(runtime.layout.installed).read_text() == damaged
+    assert Path(home.layout.installed).read_text() == damaged
     with pytest.raises(CorruptStateError, match=r"installed\.json"):
-        install(runtime, settings)
+        install(home, settings)
     assert json.loads(settings.read_text()) == {"model": "x"}
 
 
@@ -202,18 +202,16 @@ def test_uninstall_of_a_file_that_is_not_there_makes_none(home, settings) -> Non
 
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
 @pytest.mark.parametrize("given", [0o600, 0o644, 0o640])
-def test_the_settings_file_keeps_its_mode_whatever_the_umask(
-    runtime, settings, given, umask
-) -> None:
+def test_the_settings_file_keeps_its_mode_whatever_the_umask(home, settings, given, umask) -> None:
     written(TEXT, settings).chmod(given)
     old = os.umask(umask)
     try:
-        install(runtime, settings)
+        install(home, settings)
     finally:
         os.umask(old)
 
     assert mode(settings) == given
-    assert mode(Path(runtime.layout.guard)) == 0o700
+    assert mode(Path(home.layout.guard)) == 0o700
 
 
 def test_two_links_stay_and_only_the_real_file_is_replaced(home, tmp_path, monkeypatch) -> None:
@@ -255,14 +253,12 @@ def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(home, tmp_path, set
 
 
 @pytest.mark.parametrize("verb", [install, uninstall])
-def test_a_dry_run_writes_nothing_and_shows_the_difference(
-    verb, runtime, settings, tmp_path
-) -> None:
+def test_a_dry_run_writes_nothing_and_shows_the_difference(verb, home, settings, tmp_path) -> None:
     written(TEXT, settings)
     if verb is uninstall:
-        install(runtime, settings)
+        install(home, settings)
     before = everything(tmp_path)
-    change = verb(runtime, settings, dry_run=True)
+    change = verb(home, settings, dry_run=True)
 
     assert everything(tmp_path) == before
     assert change.changed
@@ -282,19 +278,17 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("data", UNREADABLE)
-def test_a_settings_file_that_cannot_be_read_is_left_alone(
-    data, runtime, settings, tmp_path
-) -> None:
+def test_a_settings_file_that_cannot_be_read_is_left_alone(data, home, settings, tmp_path) -> None:
     written("", settings).write_bytes(data)
     before = everything(tmp_path)
     with pytest.raises(InvalidInputError, match=r"settings\.json, line 1"):
-        install(runtime, settings)
+        install(home, settings)
 
     assert everything(tmp_path) == before
 
 
 @pytest.mark.parametrize("kind", ["a folder", "below a file", "a loop of links"])
-def test_a_path_that_is_no_file_is_refused(kind, runtime, settings) -> None:
+def test_a_path_that_is_no_file_is_refused(kind, home, settings) -> None:
     if kind == "a folder":
         settings.mkdir(parents=True)
     elif kind == "below a file":
@@ -304,8 +298,8 @@ def test_a_path_that_is_no_file_is_refused(kind, runtime, settings) -> None:
         settings.symlink_to(settings)
 
     with pytest.raises(StorageError):
-        install(runtime, settings)
-    assert not Path(runtime.layout.guard).exists()
+        install(home, settings)
+    assert not Path(home.layout.guard).exists()
 
 
 def test_what_the_host_wrote_in_between_is_not_lost(home, settings, monkeypatch) -> None:
@@ -484,11 +478,11 @@ def test_status_writes_nothing(project, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("event", sorted({row.event for row in claude_settings.TABLE}))
-def test_the_installed_guard_ends_with_0_on_every_event(event, runtime, settings) -> None:
-    install(runtime, settings)
+def test_the_installed_guard_ends_with_0_on_every_event(event, home, settings) -> None:
+    install(home, settings)
     payload = json.dumps({"session_id": "s-1", "hook_event_name": event})
     done = subprocess.run(
-        [runtime.layout.guard, event],
+        [home.layout.guard, event],
         input=payload,
         env={"PATH": os.environ["PATH"], "CLAUDE_CODE_SESSION_ID": "s-1"},
         capture_output=True,

@@ -78,8 +78,8 @@ def test_a_shell_runs_only_what_is_written_here():
     ]
 
     assert named == [
-        "conversations/mirror_start.py",
-        "health/installation.py",
+        "conversations/after_stop.py",
+        "health/machine.py",
     ]
     assert """'"$@" &', "sh", *command""" in (PACKAGE / named[0]).read_text()
 

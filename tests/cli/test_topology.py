@@ -15,7 +15,7 @@ from vyane_cli.cli.render.machine import plain
 from vyane_cli.delivery.topology import topology
 from vyane_cli.sessions import registry
 
-SOON = "from vyane_cli import app; from vyane_cli.commands import topology as t; t.EVERY_S = 0.1;"
+SOON = "from vyane_cli.cli import app, workers; workers.EVERY_S = 0.1;"
 WATCH = [sys.executable, "-c", f"{SOON} app.main()", "topology", "--watch"]
 
 

@@ -38,7 +38,7 @@ class Home:
         (folder / "work").mkdir()
         project = make_project(self.world, self.main, str(folder / "work"))
         self.stage = Scene(self.world, None, Table(), project)  # type: ignore[arg-type]
-        self.home("echo begun >begun; exec sleep 600")
+        self.runtime("echo begun >begun; exec sleep 600")
         programs = folder / "programs"
         programs.mkdir()
         (programs / "crontab").write_text(CRONTAB)
@@ -272,7 +272,7 @@ def test_a_program_that_is_not_there_is_an_error_with_the_round(home):
 
 @pytest.mark.parametrize("script, outcome", [("exit 1", "started"), ("kill -9 $$", "started")])
 def test_a_worker_that_ends_at_once_has_ended_and_not_been_forgotten(home, script, outcome):
-    home.home(script)
+    home.runtime(script)
     home.stage.add("one")
     made = home.json("wake")
 

@@ -121,9 +121,9 @@ def test_twenty_spawns_at_once_lose_no_child(world):
         "import sys\n"
         "from vyane_cli.children.order import Order\n"
         "from vyane_cli.children import spawn\n"
-        "from vyane_cli.home import Runtime\n"
+        "from vyane_cli.home import Home\n"
         "spawn.start_launcher = lambda *rest: None\n"
-        "print(spawn.spawn(Runtime(sys.argv[1], {}), Order('same', 'bob', cwd='/tmp')).id)\n"
+        "print(spawn.spawn(Home(sys.argv[1], {}), Order('same', 'bob', cwd='/tmp')).id)\n"
     )
     command = [sys.executable, "-c", program, world.layout.root]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(20)]

@@ -49,6 +49,7 @@ def test_two_writers_leave_no_gap_and_a_follower_sees_each_event_once(tmp_path) 
     writers = [run(WRITER, str(tmp_path), str(EACH), name) for name in "ab"]
     path = Desk(tmp_path).path
     while (head := log.read_head(path)) is None or head.seq < EACH // 2:
+        assert not any(writer.poll() for writer in writers), "a writer has failed"
         time.sleep(0.01)
     follow = follower(tmp_path, "--follow")
     stopped = follower(tmp_path, "--follow")

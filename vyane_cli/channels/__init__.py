@@ -1,4 +1,7 @@
-"""Adapters of channels: conversation ↔ messages and events. A module is the adapter."""
+"""Channel adapters: each translates between conversations and vyane's messages and events.
+
+The module `adapter` of a channel's folder is the adapter itself.
+"""
 
 import importlib
 from collections.abc import Iterator, Mapping
@@ -10,7 +13,7 @@ NAMES = ("file", "discord")
 
 
 class _Adapters(Mapping[str, Adapter]):
-    """Every channel by its name, imported when it is looked at."""
+    """The adapters by channel name; each module is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Adapter:
         if name not in NAMES:

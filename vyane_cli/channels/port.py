@@ -1,9 +1,10 @@
-"""The port between the mirror and a channel: conversations, requests, and what may come of them.
+"""The port between the mirror and a channel: conversations, requests and their outcomes.
 
-No channel is named here; an adapter is a module of `channels/`. The mirror owns what must survive:
-bindings, the outbox of parts with their nonces, the cursor and the messages that were taken in. An
-adapter keeps nothing but `memory`, which the mirror stores for it between runs (rate limits, for
-example), and never waits past its deadline: it answers LATER.
+This module names no channel; the adapters are the other modules of `channels/`. The mirror
+(`conversations/`) owns the durable state: bindings, the outbox of parts with their nonces, the
+cursor and the messages that were received. An adapter keeps only `memory` (for example, rate
+limits), which the mirror stores between runs. An adapter never waits past its deadline: it returns
+LATER instead.
 """
 
 from __future__ import annotations
@@ -19,72 +20,72 @@ from vyane_cli.kernel.values import StrEnum
 
 
 class Placement(StrEnum):
-    """Where a binding's conversation comes from."""
+    """The origin of a binding's conversation."""
 
-    CURRENT = "current"  # one that is there: its id is given
-    CHILD = "child"  # a new one below it: its id comes from the adapter
+    CURRENT = "current"  # an existing conversation: the caller gives its id
+    CHILD = "child"  # a new conversation below it: the adapter returns its id
 
 
 class Conversation(NamedTuple):
-    """One place where people follow a session: normalised, see `bindings.normalise`."""
+    """A place where people follow a session. Its fields are normalised, see `normalise`."""
 
     channel: str
     account: str
     id: str = ""
     parent: str = ""
-    """The conversation or folder that it lies in, if it lies in one."""
+    """Id of the conversation or folder that contains this one; empty without one."""
 
     @property
     def account_key(self) -> tuple[str, str]:
-        """The channel and the account on it."""
+        """Return the channel and the account on the channel."""
         return self.channel, self.account
 
 
 class Capabilities(NamedTuple):
-    """What a channel can do. What it cannot is left out by the mirror, never tried."""
+    """The features of a channel. The mirror skips unsupported requests without trying them."""
 
     placements: tuple[Placement, ...] = (Placement.CURRENT, Placement.CHILD)
     bind: bool = True
     unbind: bool = True
     edit: bool = True
-    """A post of our own can be changed in place."""
+    """Whether the channel can change vyane's own posts in place."""
     title: bool = True
     close: bool = True
     read: bool = True
     acknowledge: bool = False
     exact: bool = True
-    """A post that is looked for is found if it is there: repeated under its nonce it shows once."""
+    """Whether `find_post` finds every existing post. Repeated under its nonce, one shows once."""
     title_every_s: int = 0
-    """Least time between two changes of one title."""
+    """Shortest time between two changes of one title, in seconds."""
 
 
 class Sign(StrEnum):
-    """What may be put at a message, where a channel has such a thing."""
+    """A sign at a message, such as a reaction, on channels that have signs."""
 
-    SEEN = "seen"  # at a person's: it was taken in
-    DONE = "done"  # at our own last one: its session waits for new work
+    SEEN = "seen"  # at a person's message: vyane has received the message
+    DONE = "done"  # at vyane's own last message: the session waits for new work
 
 
 class File(NamedTuple):
-    """A text that goes beside a part, because it is too long to be read in place."""
+    """A text attached to a part because the text is too long to read in place."""
 
     name: str
     text: str
 
 
 class Part(NamedTuple):
-    """What one request shows: a piece of a post that fits the channel. Kept in the outbox."""
+    """The content of one request: a piece of a post that fits the channel. Kept in the outbox."""
 
     text: str
     files: tuple[File, ...] = ()
     notify: bool = False
-    """A question, or the end. All else arrives without a sound."""
+    """Whether people are notified: for a question or the end. All other parts arrive silently."""
     mention: tuple[str, ...] = ()
-    """The users that this part may call by name: nobody else, whatever the text holds."""
+    """Ids of the only users that this part may mention, even if its text names others."""
 
 
 class Post(NamedTuple):
-    """What the mirror wants to say: Markdown of any length. `Channel.plan` makes parts of it."""
+    """A text from the mirror: Markdown of any length. `Channel.plan` splits the post into parts."""
 
     text: str
     notify: bool = False
@@ -92,177 +93,191 @@ class Post(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """A conversation that shall be there."""
+    """A request for a conversation: find the one with this key, or create it."""
 
     key: str
     """Stable and unique, such as a logical session's id; also in the text of the first part. The
-    adapter looks for its own conversation with this key before it makes one."""
+    adapter looks for its own conversation with this key before creating one."""
     title: str
     first: Part
     nonce: str
     parent: str = ""
-    """Where to make it; empty: where the settings say."""
+    """Id of the parent to create the conversation in; empty: as the settings say."""
 
 
 class Incoming(NamedTuple):
-    """What a person wrote. Own posts, webhook echoes and system notices never become one."""
+    """A message from a person. Own posts, webhook echoes and system notices never become one."""
 
     id: str
     author: str
-    """Stable id of the writer: the allow-list is about this one."""
+    """Stable id of the author; the allow-list holds such ids."""
     name: str
     text: str
     at_ms: int = 0
     edited: bool = False
-    """A new text for an id that was read before."""
+    """Whether this is a new text for an id that was read before."""
 
 
 class ChannelPage(NamedTuple):
-    """What was read, oldest first, and where to go on. Messages may come again: ids tell."""
+    """The messages that were read, oldest first, and the cursor for the next read.
+
+    A message may be read more than once: compare ids to detect repeats.
+    """
 
     messages: tuple[Incoming, ...]
     cursor: str
-    """Opaque; kept together with the messages in one write."""
+    """Opaque; the mirror saves the cursor and the messages in one write."""
     more: bool = False
     problem: str = ""
-    """One line for the person, such as a missing right that hides the texts."""
+    """One line for the person, such as a missing permission that hides the texts."""
 
 
 class ChannelVerdict(StrEnum):
-    """What came of a request. `mirroring.NEXT` says what follows from each."""
+    """The result of a request. `conversations.state_rules.NEXT` has the next step for each."""
 
     DONE = "done"
-    LATER = "later"  # not taken, and nothing is lost: not before `retry_ms`
-    UNKNOWN = "unknown"  # taken or not: look before it is sent again
-    ABSENT = "absent"  # the conversation is there, the message is not
-    REFUSED = "refused"  # this request will never be taken as it is
-    LOCKED = "locked"  # people closed the conversation to us
-    GONE = "gone"  # the conversation is no more
-    OFF = "off"  # nothing will be taken on this channel until its settings change
+    LATER = "later"  # not accepted, nothing lost: retry, but not before `retry_ms`
+    UNKNOWN = "unknown"  # accepted or not: look for the post before sending it again
+    ABSENT = "absent"  # the conversation exists, the message does not
+    REFUSED = "refused"  # the channel will never accept this request unchanged
+    LOCKED = "locked"  # people closed the conversation to vyane
+    GONE = "gone"  # the conversation no longer exists
+    OFF = "off"  # the channel accepts nothing until its settings change
 
 
 class ChannelOutcome(NamedTuple):
-    """The answer to one request."""
+    """The outcome of one request."""
 
     verdict: ChannelVerdict
     reason: str = ""
     """A stable slug, such as `rate-limited`, `unknown-channel`, `forum_unset`."""
     detail: str = ""
-    """One clear line for the person; holds no secret."""
+    """One clear line for the person; contains no secret."""
     fix: str = ""
     """The next step, for `doctor`."""
     retry_ms: int = 0
-    """With LATER: Unix milliseconds before which nobody tries again."""
+    """With LATER: the earliest time for the next try, in Unix milliseconds."""
     everywhere: bool = False
-    """With LATER: for the whole channel, and not this conversation alone."""
+    """With LATER: whether the whole channel has to wait, beyond this conversation."""
     id: str = ""
-    """The message that was made or found; empty with DONE of `find_post`: it is not there."""
+    """Id of the message that was created or found. Empty after DONE of `find_post`: missing."""
     conversation: Conversation | None = None
     page: ChannelPage | None = None
     archived: bool = False
-    """With DONE of `probe`: put away, and a post brings it back."""
+    """With DONE of `probe`: whether the conversation is archived; a post would reopen it."""
     found: bool = False
-    """With DONE of `open`: it was there before, and may hold posts of an earlier run."""
+    """With DONE of `open`: whether the conversation existed before. Then it may contain posts of
+    an earlier run."""
     quiet: bool = False
-    """Done without some of it (a file that was not allowed, say): `detail` says what."""
+    """Whether part of the request was left out (such as a forbidden file); `detail` names it."""
 
 
 class Surroundings(NamedTuple):
-    """What an adapter may use of the world."""
+    """The environment, clock and paths that an adapter may use."""
 
     environ: Mapping[str, str]
     now_ms: Callable[[], int]
     sleep: Callable[[float], None]
     deadline_ms: int
-    """It never waits past this; what would take longer is LATER."""
+    """The end of the run, in Unix milliseconds. The adapter never waits past this deadline, and
+    returns LATER for requests that would take longer."""
     home: str
-    """The state root: for paths in settings that are relative. An adapter writes nothing there
-    but what its settings name."""
+    """The state root: the base of relative paths in settings. An adapter writes only to the paths
+    there that its settings name."""
 
 
 class Channel(Protocol):
     """One account of one channel, opened for one run.
 
-    No method raises for what the other side does: that is an Outcome.
+    No method raises for what the other side does: each such failure is a ChannelOutcome.
     """
 
     capabilities: Capabilities
     fingerprint: str
-    """Changes when the settings or credentials do; not reversible. OFF holds while it is equal."""
+    """Changes with the settings or credentials; not reversible. OFF lasts while it is equal."""
     memory: dict[str, Any]
-    """JSON that the mirror keeps for it; changed in place."""
+    """JSON that the mirror stores for the adapter; the adapter changes it in place."""
 
     def check(self) -> ChannelOutcome:
-        """Whether the settings lead anywhere: asked before the first conversation, by doctor."""
+        """Check the settings. Called before the first conversation, and by `doctor`."""
         ...
 
     def open(self, opening: Opening) -> ChannelOutcome:
-        """Find the conversation of this key, or make it.
+        """Find the conversation with this key, or create it.
 
-        DONE: `conversation`, and the `id` of its first message. Asked twice, also after a lost
-        answer, there is one.
+        DONE has the `conversation` and the `id` of its first message. Repeated calls, also after
+        a lost answer, create only one conversation.
         """
         ...
 
     def probe(self, conversation: Conversation) -> ChannelOutcome:
-        """DONE (perhaps `archived`), LOCKED, GONE; LATER or UNKNOWN when it cannot be told."""
+        """Check the state of a conversation.
+
+        Return DONE (perhaps `archived`), LOCKED or GONE; LATER or UNKNOWN when the state cannot
+        be determined.
+        """
         ...
 
     def plan(self, post: Post) -> Sequence[Part]:
-        """The parts of a post, in order; none for an empty one. Asks nobody."""
+        """Return the parts of a post, in order; none for an empty post. Sends no request."""
         ...
 
     def post(self, conversation: Conversation, part: Part, nonce: str) -> ChannelOutcome:
-        """Show a part at the end. The nonce is at most 25 characters, the same on every try."""
+        """Post a part at the end. The nonce has at most 25 characters, the same on every try."""
         ...
 
     def find_post(
         self, conversation: Conversation, part: Part, nonce: str, after: str
     ) -> ChannelOutcome:
-        """Look for a part whose fate is unknown, behind message `after` (empty: from the start).
+        """Look for a part that may have been posted, after message `after` (empty: from the start).
 
-        DONE with its `id`, or with none when it is not there.
+        Return DONE with the `id` of the post, or with an empty `id` when the post is missing.
         """
         ...
 
     def edit(self, conversation: Conversation, message: str, part: Part) -> ChannelOutcome:
-        """Change an own post. ABSENT when somebody removed it."""
+        """Change one of vyane's own posts. Return ABSENT when somebody removed the post."""
         ...
 
     def mark(
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
     ) -> ChannelOutcome:
-        """Give it a title, close it or open it again: in one request; None leaves it."""
+        """Set the title of a conversation, close it or reopen it, in one request.
+
+        None leaves the title, or the closed state, unchanged.
+        """
         ...
 
     def read(self, conversation: Conversation, cursor: str) -> ChannelOutcome:
-        """DONE with a `page` of what people wrote after the cursor; an empty one is the start.
+        """Read the messages of people after the cursor; an empty cursor is the start.
 
-        An old message may come again, for its edit or for the order of ids.
+        Return DONE with a `page`. The page may repeat an old message, because the message was
+        edited or because ids are not in order.
         """
         ...
 
     def seek_end(self, conversation: Conversation, at_ms: int = 0) -> ChannelOutcome:
-        """DONE with a `page` without messages, whose cursor stands after all that is there.
+        """Move the cursor past all existing messages.
 
-        What was written before a session was bound is not for it. `at_ms`: after what was there
-        at that time, where the channel can tell.
+        Messages from before a session was bound are not meant for the session. Return DONE with
+        a `page` that has the cursor and no messages. `at_ms` (Unix milliseconds): move only past
+        the messages of that time, on channels that can tell.
         """
         ...
 
     def acknowledge(
         self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
     ) -> ChannelOutcome:
-        """A sign at a message. Twice is once, and its loss is no loss."""
+        """Put a sign at a message. Idempotent; a lost sign does no harm."""
         ...
 
 
 class Adapter(Protocol):
-    """A module of `channels/`. Importing it loads nothing that only a request needs."""
+    """An adapter module of `channels/`. Its import loads nothing that only a request needs."""
 
     NAME: str
     SETTINGS: Mapping[str, Key]
-    """Keys of `[channels.NAME]` beside the common ones, with default and meaning."""
+    """Keys of `[channels.NAME]` in addition to the common ones, with default and meaning."""
 
     def open_channel(
         self,
@@ -271,16 +286,16 @@ class Adapter(Protocol):
         memory: dict[str, Any],
         around: Surroundings,
     ) -> Channel:
-        """The channel under these settings: all keys, with defaults.
+        """Open the channel with these settings: all keys, with defaults filled in.
 
-        InvalidInputError names a setting that cannot be right; what only a request can tell is an
-        Outcome.
+        Raises InvalidInputError, which names a setting that cannot be right. Errors that only a
+        request can show are a ChannelOutcome.
         """
         ...
 
 
 def render_part(part: Part) -> dict[str, Any]:
-    """The stored form of a part."""
+    """Return the stored form of a part."""
     data: dict[str, Any] = {"text": part.text}
     if part.files:
         data["files"] = [file._asdict() for file in part.files]
@@ -292,7 +307,7 @@ def render_part(part: Part) -> dict[str, Any]:
 
 
 def parse_part(data: Mapping[str, Any]) -> Part:
-    """A part from its stored form. KeyError or TypeError when it is none."""
+    """Parse a part from its stored form. Raises KeyError or TypeError for any other data."""
     return Part(
         str(data["text"]),
         tuple(File(str(one["name"]), str(one["text"])) for one in data.get("files") or ()),
@@ -305,9 +320,10 @@ DEFAULT_ACCOUNT = "default"
 
 
 def normalise(conversation: Conversation) -> Conversation:
-    """Channel and account without blanks in lower case, ids without blanks, no parent of itself.
+    """Normalise a conversation: strip all fields, and put channel and account in lower case.
 
-    InvalidInputError for a channel that is none.
+    The default account replaces an empty one; a conversation is never its own parent. Raises
+    InvalidInputError for an invalid channel, account or id.
     """
     channel = conversation.channel.strip().lower()
     account = conversation.account.strip().lower() or DEFAULT_ACCOUNT
@@ -326,11 +342,14 @@ SPELLINGS = {
     "conversation": "id", "conversation_id": "id", "conversationId": "id",
     "parent": "parent", "parent_conversation_id": "parent", "parentConversationId": "parent",
 }  # fmt: skip
-"""How a reference may be written as JSON → the field."""
+"""Accepted JSON keys of a reference → the field of Conversation."""
 
 
 def parse_conversation(data: object, where: str = "ref") -> Conversation:
-    """A reference as JSON, in snake_case or camelCase; normalised."""
+    """Parse a JSON reference, in snake_case or camelCase, and return the normalised conversation.
+
+    Raises InvalidInputError for anything else.
+    """
     if not isinstance(data, Mapping):
         raise InvalidInputError(where, data, "a JSON object with channel and conversation_id")
     fields = {"channel": "", "account": DEFAULT_ACCOUNT, "id": "", "parent": ""}
@@ -346,7 +365,7 @@ def parse_conversation(data: object, where: str = "ref") -> Conversation:
 
 
 def render_conversation(conversation: Conversation) -> dict[str, Any]:
-    """The stored form of a reference."""
+    """Return the stored form of a conversation."""
     return {
         "channel": conversation.channel,
         "account_id": conversation.account,
@@ -356,6 +375,6 @@ def render_conversation(conversation: Conversation) -> dict[str, Any]:
 
 
 def binding_id(conversation: Conversation) -> str:
-    """The id of the one binding that a conversation can have."""
+    """Return the id of the only binding that a conversation can have."""
     words = "\0".join(conversation[:3])
     return "b-" + hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,1 +1,1 @@
-"""Bindings between sessions and channels, and the mirror over them."""
+"""Bindings between sessions and channels, and the mirror that shows sessions in them."""

@@ -1,4 +1,4 @@
-"""After a Stop: start `vyane mirror push` beside the hook, which waits for nothing."""
+"""Mirror after a Stop: start `vyane mirror push` beside the hook, which does not wait for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def start_push(home: Home) -> None:
-    """Start it and look no further. OSError when it could not be started."""
+    """Start `vyane mirror push` without waiting for it. Raises OSError if it cannot be started."""
     command = [sys.executable, "-I", "-m", "vyane_cli", "--home", home.layout.root]
     with subprocess.Popen(
         ["/bin/sh", "-c", '"$@" &', "sh", *command, "mirror", "push"],
@@ -22,4 +22,4 @@ def start_push(home: Home) -> None:
         env=dict(home.environ),
         start_new_session=True,
     ):
-        pass  # the shell ends at once, so that no host is above the push
+        pass  # the shell exits at once, so that the push has no host among its ancestors

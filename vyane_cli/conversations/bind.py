@@ -1,6 +1,6 @@
-"""Bind: give a session a conversation, one that is there or a new one.
+"""Bind and sweep: give a session an existing or a new conversation, and end expired bindings.
 
-Commit point: the rename of `bindings.json`; the fact in the session's timeline follows it.
+Commit point of a bind: the rename of `bindings.json`; the fact in the session's timeline follows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class RequestedBinding(NamedTuple):
-    """What somebody asks to be bound. Windows are in seconds; None: what the settings say."""
+    """A binding that somebody asks for. Windows are in seconds; None takes the setting."""
 
     session: str
     conversation: Conversation
@@ -57,10 +57,10 @@ class RequestedBinding(NamedTuple):
 
 
 def bind(home: Home, wanted: RequestedBinding) -> Binding:
-    """Bind a session to a conversation. On disk when this returns.
+    """Bind a session to a conversation. The binding is on disk when this returns.
 
-    NotFoundError for an unknown session; RefusedError when the channel has no adapter, cannot do
-    it, or made no conversation.
+    Raises NotFoundError for an unknown session; RefusedError when the channel has no adapter, does
+    not support the binding, or made no conversation.
     """
     from vyane_cli.conversations.open import begin, check_conversation, make_conversation
 
@@ -105,9 +105,9 @@ def bind(home: Home, wanted: RequestedBinding) -> Binding:
 
 
 def keep(home: Home, fresh: Binding, worker: Worker | None, *, free: bool = False) -> Binding:
-    """Store a new record over whatever was bound at its conversation, and note it.
+    """Store a new binding in place of any earlier one of its conversation, and note it.
 
-    With `free` only where no other session has its place: else ConflictError.
+    With `free`, raises ConflictError if the conversation is open for another session.
     """
 
     def edit(bindings: book.Bindings) -> Binding:
@@ -155,7 +155,11 @@ def _record(
 
 
 def _deadline(wanted: RequestedBinding, same: Binding | None, at: float) -> float | None:
-    """The absolute end; one that the same session has is kept while it lies ahead."""
+    """Return the absolute end of a binding, in Unix seconds; None if it has none.
+
+    A ttl of 0 ends the binding now. Without a new end or ttl, the same session's earlier end is
+    kept while it is in the future.
+    """
     if wanted.ttl_s == 0:
         return at
     before = same.deadline_at if same is not None else None
@@ -164,7 +168,7 @@ def _deadline(wanted: RequestedBinding, same: Binding | None, at: float) -> floa
 
 
 def _windows(home: Home, wanted: RequestedBinding, same: Binding | None) -> Windows:
-    """What is asked for, else what a binding of the same session has, else the settings."""
+    """Return the windows asked for, else those of the session's binding, else the settings'."""
     idle = wanted.idle_s if wanted.idle_s is not None else same.idle_timeout_s if same else None
     age = wanted.ttl_s if wanted.ttl_s else wanted.max_age_s
     age = age if age is not None else same.max_age_s if same else None
@@ -204,7 +208,7 @@ def _is_child(worker: Worker | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBinding:
-    """A binding whose conversation could not be looked at, and why."""
+    """A binding that could not be checked, and why."""
 
     binding_id: str
     reason: str
@@ -213,7 +217,7 @@ class KeptBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a sweep did."""
+    """The result of a sweep."""
 
     looked: int
     ended: tuple[Binding, ...] = field(metadata={InJson: InJson(form=render_binding)})
@@ -221,9 +225,10 @@ class Swept:
 
 
 def sweep(home: Home, clock: Clock, *, probe: bool = False) -> Swept:
-    """End what has expired. With `probe` each conversation is asked for too.
+    """End the bindings that have expired or whose session is missing.
 
-    The caller of a round passes its own reading of the clock. Without `probe` nothing is sent.
+    With `probe` the channel is also asked for each conversation; without it nothing is sent. The
+    caller of a round passes its own reading of the clock.
     """
     ended: list[Binding] = []
     kept: list[KeptBinding] = []
@@ -253,7 +258,10 @@ def sweep(home: Home, clock: Clock, *, probe: bool = False) -> Swept:
 
 
 def _why_over(home: Home, binding: Binding, clock: Clock) -> EndReason | None:
-    """Why it is over; None while it is not. That the session itself was at work is activity too."""
+    """Return why a binding must end; None if it stays.
+
+    Activity of the session counts as activity of the binding.
+    """
     session = registry.load_logical_session(home.layout, binding.target_session)
     if session is None:
         return EndReason.NO_SESSION
@@ -267,7 +275,11 @@ def _why_over(home: Home, binding: Binding, clock: Clock) -> EndReason | None:
 
 
 def _probe(run: Run, binding: Binding, ended: list[Binding], kept: list[KeptBinding]) -> None:
-    """Gone: ended without last words. Locked: noted. Anything that cannot be told: kept."""
+    """Probe a binding's conversation, and record the outcome.
+
+    GONE ends the binding without last words; LOCKED and DONE record whether the conversation is
+    locked. After any other outcome the binding is kept.
+    """
     fault = run.blocked
     if fault is not None:
         kept.append(_kept(binding, fault.reason, fault.detail))

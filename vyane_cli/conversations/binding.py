@@ -1,7 +1,7 @@
-"""Bindings: which conversation speaks to which session, for how long, and what a change leaves.
+"""Bindings: which conversation belongs to which session, for how long, and how changes affect it.
 
-No channel is named here. A record is found by its conversation: the id of a binding is made from
-channel, account and conversation, so that one place never speaks to two sessions.
+No channel is named here. A binding is found by its conversation: the id of a binding is made from
+channel, account and conversation, so that one conversation never belongs to two sessions.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from vyane_cli.errors import ConflictError, InvalidInputError
 from vyane_cli.kernel.json import clean
 
 TOUCH_EVERY_S = 15.0
-"""A touch by activity is kept at most so often; one that a person asks for always."""
+"""Least seconds between two stored touches by activity; a touch by a person is always stored."""
 REASON_MAX = 500
 LATEST = 253_402_300_799.0
-"""The last second of the year 9999: no deadline is later."""
+"""The last second of the year 9999, in Unix seconds: no deadline is later."""
 EARLIER_MAX = 200
 
 
 class TargetKind(StrEnum):
-    """What a binding speaks to."""
+    """The kind of session that a binding belongs to."""
 
     SESSION = "session"
     SUBAGENT = "subagent"
 
 
 class BindingStatus(StrEnum):
-    """Only an active binding is a place for results."""
+    """The status of a binding. Results go only to active bindings."""
 
     ACTIVE = "active"
-    ENDING = "ending"  # its last words are on their way
+    ENDING = "ending"  # its last words have yet to be shown
     ENDED = "ended"  # kept, with time and reason
 
 
@@ -56,7 +56,7 @@ TRANSITIONS: Mapping[BindingStatus, frozenset[BindingStatus]] = {
 
 
 class EndReason(StrEnum):
-    """Why vyane itself ended a binding; a person's reason is their own words."""
+    """The reasons for which vyane itself ends a binding. A person's reason is free text."""
 
     IDLE = "idle-expired"
     AGE = "max-age-expired"
@@ -66,7 +66,7 @@ class EndReason(StrEnum):
 
 
 class Windows(NamedTuple):
-    """How long a binding may be silent, and how old it may become, in seconds; 0: for ever."""
+    """How long a binding may be idle, and how old it may become, in seconds; 0 means no limit."""
 
     idle_s: float = 0.0
     max_age_s: float = 0.0
@@ -80,7 +80,7 @@ class Binding(NamedTuple):
 
     id: str
     target_session: str
-    """The key of the logical session, whole."""
+    """The whole key of the logical session."""
     target_kind: TargetKind
     conversation: Conversation
     status: BindingStatus = BindingStatus.ACTIVE
@@ -88,50 +88,50 @@ class Binding(NamedTuple):
     bound_at: float = 0.0
     last_activity_at: float = 0.0
     idle_timeout_s: float = 0.0
-    """0: off."""
+    """Seconds without activity after which the binding expires; 0 means off."""
     max_age_s: float = 0.0
-    """0: off."""
+    """Age in seconds at which the binding expires; 0 means off."""
     deadline_at: float | None = None
-    """An absolute end, kept over every touch."""
+    """An absolute end, which no touch changes."""
     generation: str = ""
-    """Never used twice: tells this binding from an earlier one of the same conversation."""
+    """A value that is never reused: it tells this binding from the conversation's earlier ones."""
     open_since: float = 0.0
-    """Since when the conversation is this session's without a break: what was written there before
-    is not for it. To bind it again while it is open breaks nothing."""
+    """The time since which the conversation has belonged to this session without a break. Messages
+    written before it are not for the session. Binding it again while it is open is no break."""
     earlier_sessions: tuple[str, ...] = ()
-    """Whose place this was before it was given to another: the mirror makes them no other."""
+    """Sessions that lost this conversation to another one: the mirror makes no new one for them."""
     bound_by: str = "system"
     metadata: Mapping[str, Any] = {}
     locked: bool = False
-    """People closed the conversation to us: nothing is sent until it is tried again."""
+    """People closed the conversation to vyane: nothing is sent until somebody tries it again."""
     ended_at: float | None = None
     end_reason: str = ""
     unknown: Mapping[str, Any] = {}
 
     @property
     def expires_at(self) -> float | None:
-        """The earliest of its ends; None: never."""
+        """Return the earliest end of the binding; None if it never expires."""
         idle = [self.last_activity_at + self.idle_timeout_s] if self.idle_timeout_s else []
         last = [self.latest_at] if self.latest_at is not None else []
         return min(idle + last, default=None)
 
     @property
     def latest_at(self) -> float | None:
-        """The earliest of the ends that no activity moves; None: it has none."""
+        """Return the earliest end that activity does not move; None if no such end exists."""
         age = [self.bound_at + self.max_age_s] if self.max_age_s else []
         deadline = [self.deadline_at] if self.deadline_at is not None else []
         return min(age + deadline, default=None)
 
     def is_expired(self, now_s: float) -> bool:
-        """Whether one of its ends has come."""
+        """Return whether one of the binding's ends has come."""
         return self.expires_at is not None and self.expires_at <= now_s
 
     def is_open(self, now_s: float) -> bool:
-        """Whether results and replies go here now."""
+        """Return whether results and replies go to this binding now."""
         return self.status is BindingStatus.ACTIVE and not self.is_expired(now_s)
 
     def expiry_reason(self, now_s: float) -> EndReason | None:
-        """Which end has come first; None while none has."""
+        """Return which end came first; None while the binding has not expired."""
         if not self.is_expired(now_s):
             return None
         idle = self.last_activity_at + self.idle_timeout_s if self.idle_timeout_s else None
@@ -142,9 +142,10 @@ class Binding(NamedTuple):
 
 
 def rebind(before: Binding | None, fresh: Binding) -> Binding:
-    """The record after a bind, whatever was bound there before.
+    """Return the binding after a bind, given the earlier binding of the conversation.
 
-    The same target keeps its earlier metadata and windows that a person set; another one does not.
+    The same session keeps its earlier metadata; another session does not. The windows are those of
+    `fresh`.
     """
     if before is None:
         return fresh._replace(open_since=fresh.bound_at)
@@ -161,7 +162,7 @@ def rebind(before: Binding | None, fresh: Binding) -> Binding:
 
 
 def goes_on(before: Binding | None, fresh: Binding) -> bool:
-    """Whether the conversation was open for the same session right before it was bound."""
+    """Return whether the conversation was open for the same session right before the bind."""
     return (
         before is not None
         and before.target_session == fresh.target_session
@@ -170,14 +171,14 @@ def goes_on(before: Binding | None, fresh: Binding) -> bool:
 
 
 def touch(binding: Binding, at: float) -> Binding:
-    """Activity at this time. It never goes back."""
+    """Return the binding with activity at this time. The activity never moves back."""
     return binding._replace(last_activity_at=max(binding.last_activity_at, at))
 
 
 def set_windows(
     binding: Binding, now_s: float, *, idle_s: float | None = None, max_age_s: float | None = None
 ) -> Binding:
-    """Other windows: a new idle time begins now, and a new age begins the binding anew."""
+    """Return the binding with other windows: a new idle time or a new age starts now."""
     if idle_s is not None:
         binding = binding._replace(idle_timeout_s=idle_s, last_activity_at=now_s)
     if max_age_s is not None:
@@ -186,7 +187,10 @@ def set_windows(
 
 
 def end(binding: Binding, status: BindingStatus, reason: str, now_s: float) -> Binding:
-    """Ending or ended, with time and reason; the first reason stays. ConflictError if it was."""
+    """Return the binding as ending or ended, with time and reason; the first reason stays.
+
+    Raises ConflictError if the binding's status does not allow it.
+    """
     if status not in TRANSITIONS[binding.status]:
         raise ConflictError(f"a binding that is {binding.status} does not become {status}")
     first = binding.ended_at is None
@@ -198,7 +202,7 @@ def end(binding: Binding, status: BindingStatus, reason: str, now_s: float) -> B
 
 
 def revive(ended: Binding, generation: str, now_s: float) -> Binding:
-    """One that ended goes on in its conversation, with the same windows from now on."""
+    """Return an ended binding as active in its conversation, with the same windows from now on."""
     return ended._replace(
         status=BindingStatus.ACTIVE,
         bound_at=now_s,
@@ -211,7 +215,7 @@ def revive(ended: Binding, generation: str, now_s: float) -> Binding:
 
 
 def is_of_another(before: Binding | None, fresh: Binding) -> bool:
-    """Whether a bind would take an open conversation away from another session."""
+    """Return whether a bind would take an open conversation away from another session."""
     return (
         before is not None
         and before.target_session != fresh.target_session
@@ -223,12 +227,12 @@ def is_of_another(before: Binding | None, fresh: Binding) -> bool:
 
 
 def of_session(bindings: Iterable[Binding], key: str) -> list[Binding]:
-    """Those of exactly this session."""
+    """Return the bindings of exactly this session."""
     return [one for one in bindings if one.target_session == key]
 
 
 def on_channel(bindings: Iterable[Binding], key: str, channel: str, account: str) -> list[Binding]:
-    """Those of this session on one account of a channel, whatever their status."""
+    """Return the bindings of this session on one account of a channel, in every status."""
     return [
         one
         for one in of_session(bindings, key)
@@ -237,18 +241,18 @@ def on_channel(bindings: Iterable[Binding], key: str, channel: str, account: str
 
 
 def place_of(bindings: Iterable[Binding], key: str) -> Binding | None:
-    """Where this session is shown: its first binding that has not ended."""
+    """Return where this session is shown: its first binding that has not ended."""
     return next((one for one in of_session(bindings, key) if one.ended_at is None), None)
 
 
 def has_moved(bindings: Iterable[Binding], ended: Binding) -> bool:
-    """Whether the session of one that ended has another place in the same account by now."""
+    """Return whether the session of an ended binding has another one in the same account now."""
     found = on_channel(bindings, ended.target_session, *ended.conversation.account_key)
     return any(one.ended_at is None for one in found)
 
 
 def of_conversation(bindings: Mapping[str, Binding], conversation: Conversation) -> Binding | None:
-    """The record of a conversation, whatever its status."""
+    """Return the binding of a conversation, in any status."""
     return bindings.get(binding_id(normalise(conversation)))
 
 
@@ -256,7 +260,7 @@ def of_conversation(bindings: Mapping[str, Binding], conversation: Conversation)
 
 
 def duration_label(seconds: float) -> str:
-    """A window in words: disabled, under a minute, whole hours, else minutes."""
+    """Return a window in words: disabled, under a minute, whole hours, else minutes."""
     if seconds <= 0:
         return "disabled"
     minutes = int(seconds // 60)
@@ -266,7 +270,7 @@ def duration_label(seconds: float) -> str:
 
 
 def farewell(binding: Binding) -> str:
-    """The last words in the conversation, by the reason; empty where nobody could read them."""
+    """Return the last words for the conversation, by the reason; empty if it is gone."""
     custom = binding.metadata.get("farewell")
     if binding.end_reason == EndReason.GONE:
         return ""
@@ -284,13 +288,13 @@ def farewell(binding: Binding) -> str:
 
 
 def thread_name(label: str, agent: str = "", mark: str = "") -> str:
-    """A title: one mark, then the label, else the agent, else `agent`; at most 100 characters."""
+    """Return a title of at most 100 characters: a mark, then the label, agent or `agent`."""
     words = " ".join((label.strip() or agent.strip() or "agent").split())
     return f"{mark} {words}".strip()[:100]
 
 
 def summary_of(bindings: Sequence[Binding], now_s: float) -> dict[str, int]:
-    """How many bindings are active, ending, ended, and active past their end."""
+    """Return how many bindings are active, ending, ended, and active past their end."""
     found = {str(status): 0 for status in BindingStatus} | {"expired": 0}
     for one in bindings:
         found[str(one.status)] += 1
@@ -302,7 +306,7 @@ METADATA_MAX = 50
 
 
 def parse_target_kind(text: str) -> TargetKind:
-    """The kind by its name; what other systems have besides is refused by its own slug."""
+    """Parse the kind of a target. `acp`, which other systems have, is an error of its own slug."""
     if text == "acp":
         raise InvalidInputError(
             "kind",
@@ -321,13 +325,14 @@ SECRET_TEXT = re.compile(
     r"(?i)\bbearer\s+\S{8,}|/webhooks/\d+/[\w-]{20,}|\b(?:gh[pousr]_|xox[abprs]-|sk-)[\w-]{16,}"
     r"|\bAKIA[0-9A-Z]{16}\b|[\w-]{23,28}\.[\w-]{6}\.[\w-]{27,}"
 )
-"""Tokens by their form: not every secret has one."""
+"""Tokens by their form. Some secrets have no such form."""
 
 
 def check_metadata(data: object) -> dict[str, Any]:
-    """What an adapter keeps with a binding; a secret is refused (`secret_in_metadata`).
+    """Check the metadata that an adapter keeps with a binding; return a clean copy.
 
-    A key that ends in `_ref`, `_env`, `_file` or `_id` names where a secret is, and holds none.
+    Raises InvalidInputError (`secret_in_metadata`) for a secret. A key that ends in `_ref`, `_env`,
+    `_file` or `_id` names where a secret is, and holds none.
     """
     checked = clean(data, "metadata")
     if not isinstance(checked, dict):
@@ -357,7 +362,7 @@ def _refuse_secrets(where: str, value: Any) -> None:
 
 
 def render_binding(binding: Binding) -> dict[str, Any]:
-    """As `bindings.json` and `--json` have it."""
+    """Return the binding as `bindings.json` and `--json` have it."""
     return {
         **binding.unknown,
         "binding_id": binding.id,
@@ -387,10 +392,10 @@ _KNOWN = frozenset(render_binding(Binding("", "", TargetKind.SESSION, Conversati
 
 
 def parse_binding(data: object) -> Binding | None:
-    """A record from its stored form; None for one without session or conversation.
+    """Parse a binding from its stored form; return None without a session or conversation.
 
-    A record of one absolute expiry and no windows becomes one with a greatest age and no idle
-    time. Missing activity is the time of binding, a missing author is the system.
+    A record with one absolute expiry and no windows becomes one with a greatest age and no idle
+    time. Missing activity becomes the time of binding, a missing author the system.
     """
     if not isinstance(data, Mapping):
         return None

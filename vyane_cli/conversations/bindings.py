@@ -1,7 +1,8 @@
-"""`bindings.json`: every binding, under one lock. Unreadable rows are dropped, damage is refused.
+"""`bindings.json`: every binding, under one lock.
 
 Owner: bind, unbind, touch, sweep and the mirror. Commit point: the rename. A crash leaves the old
-or the new file; a change is made on what was read under the lock, so that none is ever undone.
+or the new file. Each change is applied to what was read under the lock, so that no change undoes
+another. Rows without session or conversation are dropped; a damaged file raises an error.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ Bindings = dict[str, Binding]
 
 
 _LAST_READ: dict[str, tuple[tuple[int, int, int], Bindings]] = {}
-"""What each file held when this process read it last: values, never changed in place."""
+"""Content of each file when this process last read it. The values are never changed in place."""
 
 
 def load(layout: Layout) -> Bindings:
-    """Every binding by its id, in the order in which they were bound. No lock."""
+    """Return every binding by its id, in the order of binding. Takes no lock."""
     try:
         found = os.stat(layout.bindings)
     except FileNotFoundError:
@@ -57,9 +58,10 @@ def load(layout: Layout) -> Bindings:
 
 
 def change(layout: Layout, edit: Callable[[Bindings], T]) -> T:
-    """Let `edit` change what is there, and keep it if it did. Under the bindings' lock.
+    """Let `edit` change the bindings, and save them if it did. The caller holds the bindings' lock.
 
-    What `edit` returns is on disk with it; when it raises nothing has changed.
+    The changes are on disk when this returns the result of `edit`. If `edit` raises, nothing
+    changes.
     """
     data = document.load(layout.bindings) or {}
     before = document.load_as(layout.bindings, _parse, "list of bindings") or {}
@@ -83,7 +85,7 @@ def _parse(data: Mapping[str, Any]) -> Bindings:
 
 
 def find_session(home: Home, who: str) -> tuple[LogicalSession, Worker | None]:
-    """The logical session of a vs-id or of a worker, with the worker that it has now."""
+    """Return the logical session of a vs-id or of a worker, with its present worker."""
     workers = registry.Registry(home.layout)
     key = who if who.startswith("vs-") else find_worker(who, workers.listing()).logical_session_id
     session = registry.load_logical_session(home.layout, key) if key else None
@@ -93,7 +95,7 @@ def find_session(home: Home, who: str) -> tuple[LogicalSession, Worker | None]:
 
 
 def note(home: Home, binding: Binding, worker: Worker | None = None) -> None:
-    """The change as a fact in the session's timeline; what is damaged there holds up nothing."""
+    """Append the change to the session's timeline as a fact. A VyaneError is ignored."""
     clock: Clock = home.clock()
     conversation = binding.conversation
     fact = {
@@ -122,7 +124,7 @@ def note(home: Home, binding: Binding, worker: Worker | None = None) -> None:
 
 
 def list_bindings(home: Home, *, session: str = "", everything: bool = False) -> list[Binding]:
-    """The bindings that have not ended, or all; of exactly one session if its key is given."""
+    """Return the bindings that have not ended, or all; of one session if its key is given."""
     found = list(load(home.layout).values())
     if session:
         found = binding.of_session(found, exact_key(home, session))
@@ -130,9 +132,9 @@ def list_bindings(home: Home, *, session: str = "", everything: bool = False) ->
 
 
 def exact_key(home: Home, text: str) -> str:
-    """The key that a whole vs-id, worker id or worker name stands for. A session may be gone.
+    """Return the session key for a whole vs-id, worker id or worker name.
 
-    NotFoundError names the nearest workers.
+    The session may be missing. The NotFoundError names the nearest workers.
     """
     workers = registry.Registry(home.layout).listing()
     for worker in workers:
@@ -144,7 +146,7 @@ def exact_key(home: Home, text: str) -> str:
 
 
 def resolve_conversation(home: Home, conversation: Conversation) -> Binding | None:
-    """The binding that a conversation has now; one whose end has come is taken away by this."""
+    """Return the active binding of a conversation, if any. An expired binding is ended by this."""
     now_s = home.clock().at
     found = binding.of_conversation(load(home.layout), conversation)
     if found is None or found.status is not BindingStatus.ACTIVE:
@@ -167,7 +169,7 @@ def touch(
     max_age_s: float | None = None,
     forced: bool = True,
 ) -> Binding:
-    """Note activity, or set other windows. Activity that is not forced is kept every 15 s."""
+    """Note activity, or set other windows. Store unforced activity at most every 15 s."""
     now_s = home.clock().at
     at = now_s if at is None else at
     if not 0 <= at <= binding.LATEST:
@@ -188,7 +190,7 @@ def touch(
 
 
 def unbind(home: Home, *, binding_id: str = "", session: str = "", reason: str) -> list[Binding]:
-    """End the bindings of an id or of a session; the records that it ended."""
+    """End the bindings of an id or of a session; return the bindings that this call ended."""
     if not (binding_id or session):
         raise InvalidInputError(
             "id", "", "given", missing=True, hint="--id BINDING or --session SESSION"
@@ -214,10 +216,10 @@ def end_one(
     status: BindingStatus | None = None,
     still: Any = None,
 ) -> Binding | None:
-    """End one binding if it is the one that was seen, and `still` says so of it as it is now.
+    """End one binding if it is still the one that was seen, and `still` accepts its present form.
 
-    It is `ending` while its last words are to be shown, `ended` where they cannot be. None: it was
-    touched, ended or bound anew meanwhile.
+    It becomes `ending` while its last words are still to be shown, else `ended`. Returns None if
+    the binding ended, was bound again, or is rejected by `still` meanwhile.
     """
     channel, account = seen.conversation.account_key
     if status is None:
@@ -244,7 +246,7 @@ def end_one(
 
 
 def set_locked(home: Home, seen: Binding, locked: bool) -> None:
-    """Note that people closed the conversation to us, or opened it again."""
+    """Note that people closed the conversation to vyane, or opened it again."""
 
     def edit(bindings: Bindings) -> None:
         now = bindings.get(seen.id)

@@ -1,4 +1,4 @@
-"""Channels: which are set up, and one opened for a run."""
+"""Channels: which ones are set up, and how one is opened for a run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NONE = Capabilities(
     acknowledge=False,
     exact=False,
 )
-"""What a channel or account that is not there can do."""
+"""Capabilities of a channel or account that is not set up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelReport:
-    """What a channel can do, as `bindings channel` prints it."""
+    """The abilities of a channel, as `bindings channel` prints them."""
 
     adapter_available: bool
     bind_supported: bool
@@ -41,12 +41,15 @@ class ChannelReport:
 
 
 def configured(home: Home) -> list[str]:
-    """The channels that the settings have a table for, in its order."""
+    """Return the channels that have a table in the settings, in the settings' order."""
     return [name for name in home.config.channels if name in (home.channels or {})]
 
 
 def find_adapter(home: Home, name: str) -> Adapter:
-    """The adapter of a channel; RefusedError (`adapter_unavailable`) names the nearest."""
+    """Return the adapter of a channel.
+
+    The RefusedError (`adapter_unavailable`) for an unknown channel names the nearest.
+    """
     known = home.channels or {}
     if name not in known:
         near = difflib.get_close_matches(name, list(known), 1)
@@ -58,7 +61,7 @@ def find_adapter(home: Home, name: str) -> Adapter:
 
 
 def settings_of(home: Home, name: str) -> Mapping[str, Any]:
-    """Every setting of a channel, with the defaults of what its table leaves out."""
+    """Return every setting of a channel, with defaults for the keys missing from its table."""
     keys = {**find_adapter(home, name).SETTINGS, **CHANNEL_KEYS}
     given: Mapping[str, Any] = home.config.channels.get(name, {})
     return {key: given.get(key, known.default) for key, known in keys.items()}
@@ -72,7 +75,7 @@ def open_channel(
     *,
     budget_s: float | None = None,
 ) -> Channel:
-    """The channel for one run. RefusedError when nothing is set up for it."""
+    """Return the channel, opened for one run. Raises RefusedError if it is not set up."""
     adapter = find_adapter(home, name)
     if not is_set_up(home, name, account):
         raise RefusedError(
@@ -93,12 +96,12 @@ def open_channel(
 
 
 def is_set_up(home: Home, name: str, account: str) -> bool:
-    """Whether the settings have a table for it. There is one account for each channel so far."""
+    """Return whether the settings have a table for the channel. Each has one account so far."""
     return account == "default" and name in configured(home)
 
 
 def capabilities(home: Home, name: str, account: str) -> ChannelReport:
-    """Return what a channel can do; one that is not set up can do nothing."""
+    """Return the abilities of a channel; a channel that is not set up has none."""
     there = name in (home.channels or {}) and is_set_up(home, name, account)
     able = open_channel(home, name, account, {}).capabilities if there else NONE
     return ChannelReport(
@@ -110,7 +113,7 @@ def capabilities(home: Home, name: str, account: str) -> ChannelReport:
 
 
 def check_placement(able: Capabilities, placement: Placement, channel: str) -> None:
-    """RefusedError (`capability_unsupported`) for what the channel cannot do."""
+    """Raise RefusedError (`capability_unsupported`) for a placement that the channel lacks."""
     if not able.bind or placement not in able.placements:
         raise RefusedError(
             f"the channel {channel} has no {placement} placement",

@@ -1,4 +1,4 @@
-"""What a person writes in a session's conversation: a command, or a message to the session."""
+"""Chat input: a message of a person in a session's conversation, as a command or as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vyane_cli.channels.port import Incoming
 
 
 class Command(StrEnum):
-    """The words that begin a command; anything else is a message."""
+    """The words that begin a command; any other text is a message."""
 
     TAKEOVER = "/takeover"
     CANCEL = "/cancel"
@@ -21,32 +21,32 @@ class Command(StrEnum):
 
 
 BARE = (Command.TOPOLOGY, Command.HELP)
-"""Nothing belongs behind these."""
+"""Commands that take no text."""
 LEFT_MAX = 60
 
 
 class Intent(StrEnum):
-    """What becomes of one message of a person's."""
+    """The way in which one message of a person is handled."""
 
     IGNORE = "ignore"
     STRANGER = "stranger"
-    NOTE = "note"  # an edit: the session is told, nothing is run again
+    NOTE = "note"  # an edit: the session is notified, nothing is run again
     COMMAND = "command"
     MESSAGE = "message"
 
 
 class ChatInput(NamedTuple):
-    """A message, understood."""
+    """A message that was understood."""
 
     intent: Intent
     text: str = ""
     command: Command | None = None
     left: tuple[str, ...] = ()
-    """Beginnings of what reads like a command, or stands behind one, and is not followed."""
+    """Beginnings of lines like a command, or of text behind a command, that are not run."""
 
 
 def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> ChatInput:
-    """Decide for one message. Total. Who is not allowed runs nothing, whatever the text."""
+    """Decide how to handle one message. Total. A writer who is not allowed runs nothing."""
     text = one.text.strip("\n").rstrip()
     if not text.strip():
         return ChatInput(Intent.IGNORE)
@@ -65,7 +65,7 @@ def understand(one: Incoming, allowed: Collection[str], *, edited: bool) -> Chat
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """The lines that begin with a command; none from a block of code."""
+    """Return the lines that begin with a command, except in code blocks."""
     found, fenced = [], False
     for line in text.split("\n"):
         if line.lstrip().startswith("```"):
@@ -81,5 +81,5 @@ def _beginning(text: str) -> str:
 
 
 def digest_of(text: str) -> str:
-    """What tells a changed text from the one that was read."""
+    """Return a short digest by which a changed text differs from the one that was read."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Which sessions are mirrored, their kin, and what they said: read once for a run."""
+"""The sessions of a run: which are to be mirrored, their children, and what they reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Family(NamedTuple):
-    """The registry, the logical sessions and the bindings, as they stood when the run began."""
+    """The workers and logical sessions as read when the run began, with the present bindings."""
 
     home: Home
     workers: Mapping[str, Worker]
@@ -35,16 +35,16 @@ class Family(NamedTuple):
 
     @property
     def bindings(self) -> Mapping[str, Binding]:
-        """Read anew: a run makes some."""
+        """Return the bindings, read again each time, because a run makes some."""
         return bindings.load(self.home.layout)
 
     def places(self, session: str, channel: str, account: str) -> list[Binding]:
-        """What a session has or had on one account of a channel."""
+        """Return the bindings that a session has or had on one account of a channel."""
         return on_channel(self.bindings.values(), session, channel, account)
 
     @property
     def sessions(self) -> list[tuple[LogicalSession, Worker]]:
-        """Each logical session with its present worker, parents before their children."""
+        """Return each logical session with its present worker, parents before their children."""
         found = [
             (session, self.workers[session.worker])
             for session in self.logical.values()
@@ -53,39 +53,39 @@ class Family(NamedTuple):
         return sorted(found, key=lambda pair: (pair[1].created_at, pair[1].id))
 
     def worker_of(self, session: str) -> Worker | None:
-        """The present worker of a logical session."""
+        """Return the present worker of a logical session."""
         known = self.logical.get(session)
         return self.workers.get(known.worker) if known is not None else None
 
     def children_of(self, worker: Worker | None) -> list[Worker]:
-        """The children of a worker, oldest first."""
+        """Return the children of a worker, oldest first."""
         if worker is None:
             return []
         found = [one for one in self.workers.values() if one.parent_worker_id == worker.id]
         return sorted(found, key=lambda one: (one.created_at, one.id))
 
     def progress(self, child: Worker) -> str:
-        """What a child did last."""
+        """Return the latest progress of a child."""
         return progress_of(self.home, child)
 
     def reported(self, child: Worker) -> str:
-        """What a child told its parent last of how far it is; empty when that was another thing."""
+        """Return a child's last message to its parent if that is a status update, else nothing."""
         said = inbox.last_sent(self.home.layout.outbox(child.id))
         return body_of(said) if said is not None and said.kind is MessageKind.STATUS_UPDATE else ""
 
     def lies_in(self, child: Worker, where: Conversation) -> bool:
-        """Whether a child's conversation is a thread of this one."""
+        """Return whether a child's conversation is a thread of this conversation."""
         found = self.places(child.logical_session_id, *where.account_key)
         return any(one.conversation.parent == where.id for one in found)
 
     def is_pending(self, run: Run, child: Worker) -> bool:
-        """Whether a child is still to get a conversation of its own."""
+        """Return whether the mirror is still to make a conversation for a child."""
         session = self.logical.get(child.logical_session_id)
         return session is not None and find_wanted(run, self, session, child) is not None
 
 
 def read_family(home: Home) -> Family:
-    """Read what a run needs; a document that cannot be read is passed over."""
+    """Read what a run needs. A logical session that cannot be read is skipped."""
     workers = registry.Registry(home.layout).workers
     logical: dict[str, LogicalSession] = {}
     for key in dict.fromkeys(one.logical_session_id for one in workers.values()):
@@ -102,17 +102,17 @@ class WantedConversation(NamedTuple):
     """A conversation that the mirror is to make."""
 
     before: str = ""
-    """The id of the deleted conversation that it goes on from, if there was one."""
+    """Id of the deleted conversation that the new one continues; empty if there was none."""
 
 
 def find_wanted(
     run: Run, family: Family, session: LogicalSession, worker: Worker
 ) -> WantedConversation | None:
-    """Return the conversation that the mirror is to make for a session, None when it is not.
+    """Return the conversation that the mirror is to make for a session; None if it makes none.
 
-    Not for one that has or had a binding here, but for one whose conversation was deleted where
-    `recreate` says so; not for one whose place was given to another session; and not for one that
-    was over before the channel was set up.
+    It makes none for a session that has or had a binding here, unless that conversation was deleted
+    and `recreate` is set; none for a session whose conversation was given to another session; and
+    none for a session that ended before the channel was set up.
     """
     if here := family.places(session.id, run.name, run.account):
         last = max(here, key=lambda one: one.bound_at)
@@ -137,7 +137,7 @@ def find_wanted(
 
 
 def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
-    """Whether a child gets a conversation because its parent has one."""
+    """Return whether a child gets a conversation because its parent has one."""
     parent = family.workers.get(worker.parent_worker_id or "")
     return (
         bool(run.home.config["bindings.spawn_child"])
@@ -150,7 +150,7 @@ def _follows_parent(run: Run, family: Family, worker: Worker) -> bool:
 
 
 def mirrored_bindings(home: Home, channel: str, account: str) -> list[Binding]:
-    """The bindings of a channel that have not ended, oldest first."""
+    """Return the bindings of a channel that have not ended, oldest first."""
     return [
         one
         for one in bindings.load(home.layout).values()
@@ -160,7 +160,7 @@ def mirrored_bindings(home: Home, channel: str, account: str) -> list[Binding]:
 
 
 def answer_of(home: Home, worker: Worker | None, digest: str) -> str | None:
-    """The whole text of an answer, from the host's own transcript; None when it is not there."""
+    """Return the whole text of an answer, from the host's transcript; None if it is missing."""
     if worker is None:
         return None
     try:
@@ -174,7 +174,7 @@ def answer_of(home: Home, worker: Worker | None, digest: str) -> str | None:
 
 
 def take_back(run: Run, family: Family) -> None:
-    """Sessions whose last conversation was gone go on in it where they were."""
+    """Revive the bindings of sessions whose last conversation was gone but exists again."""
     for session, worker in family.sessions:
         here = family.places(session.id, run.name, run.account)
         if run.over or run.blocked is not None:
@@ -191,7 +191,7 @@ def take_back(run: Run, family: Family) -> None:
 
 
 def _revive(run: Run, seen: Binding) -> Binding | None:
-    """None: somebody bound it anew meanwhile."""
+    """Revive a binding as it was seen. Returns None if it was changed meanwhile."""
     home = run.home
     fresh = binding.revive(seen, home.entropy(8).hex(), home.clock().at)
 

@@ -1,7 +1,8 @@
-"""What of a session's timeline people read in its conversation: event → post, by verbosity.
+"""Narration: the posts that an event of a session's timeline becomes, by verbosity.
 
-Only lifecycle, tool and model events are told, and a person's own takeover or cancel. Prompts are
-in no timeline. What looks like a secret is masked, and control characters are made visible.
+Only lifecycle, tool and model events become posts, and a person's own takeover or cancel. Prompts
+are not in any timeline. Texts that look like a secret are masked, and control characters are made
+visible.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ MASK = "•••"
 
 
 class Verbosity(StrEnum):
-    """How much is shown."""
+    """The amount of a timeline that is shown."""
 
-    QUIET = "quiet"  # the end of tasks, and what goes wrong
+    QUIET = "quiet"  # the end of tasks, and errors
     SUMMARY = "summary"  # a line for each turn
     FULL = "full"  # whole answers, and which tools run
 
 
 class UntoldTurn(NamedTuple):
-    """What of the open turn is still to be told."""
+    """The part of the open turn that has yet to be shown."""
 
     text: str = ""
     tools: Mapping[str, int] = {}
     told: bool = False
-    """A whole answer of this turn was shown."""
+    """True if a whole answer of this turn was shown."""
 
 
 class Said(NamedTuple):
-    """One thing to show."""
+    """One text to show."""
 
     text: str
     notify: bool = False
     slot: str = ""
-    """Shown in place of what this slot showed before."""
+    """Name of the post that this text replaces; empty for a post of its own."""
     digest: str = ""
-    """Of a whole answer."""
+    """Digest of the whole answer that the text is; empty for any other text."""
 
 
 def narrate(
@@ -57,7 +58,10 @@ def narrate(
     texts: Templates,
     answer: Callable[[str], str | None],
 ) -> tuple[list[Said], UntoldTurn]:
-    """What one event adds, and what is still to be told. `answer`: the whole text of a digest."""
+    """Return what one event adds to the conversation, and what of the turn has yet to be shown.
+
+    `answer` returns the whole text of a digest.
+    """
     payload: Mapping[str, Any] = record.get("payload") or {}
     full = verbosity is Verbosity.FULL
     match record.get("kind"):
@@ -142,7 +146,7 @@ MARKS: Mapping[WorkerStatus, str] = {
     _S.STALE:       "",
     _S.RELEASED:    "",
 }
-"""What stands before a title."""
+"""The mark before a title, by status."""
 
 LINES: Mapping[WorkerStatus, str] = {
     _S.PENDING:     "line-pending",
@@ -155,35 +159,35 @@ LINES: Mapping[WorkerStatus, str] = {
     _S.STALE:       "",
     _S.RELEASED:    "",
 }
-"""A child's line in its parent's overview; empty: it has none."""
+"""Template of a child's line in its parent's overview, by status; empty if it has no line."""
 # fmt: on
 CLOSED = frozenset({_S.COMPLETED, _S.FAILED, _S.KILLED, _S.STALE, _S.RELEASED})
-"""Whose conversation is put away; a post brings it back."""
+"""Statuses in which the conversation is archived; a post reopens it."""
 
 
 def overview_line(texts: Templates, status: WorkerStatus, child: str, text: str) -> str:
-    """One child in the overview; the text cut at 80 characters."""
+    """Return the line of one child in the overview, with its text cut at 80 characters."""
     name = LINES[status]
     said = one_line(text)[:PROGRESS_MAX]
     return texts.fill(name, child=child, text=said, mark=MARKS[status]).strip() if name else ""
 
 
-# ------------------------------------------------------------------ texts of others
+# ------------------------------------------------------------------ texts of agents
 
 
 def show(text: str) -> str:
-    """Text of an agent for people: secrets masked, control characters visible."""
+    """Return an agent's text for people: secrets masked, control characters visible."""
     clean = "".join(c if _harmless(c) else f"\\x{ord(c):02x}" for c in _COLOURS.sub("", text))
     return mask(clean)
 
 
 def mask(text: str) -> str:
-    """What looks like a secret is not shown."""
+    """Replace what looks like a secret in a text."""
     return SECRET_TEXT.sub(MASK, text)
 
 
 def one_line(text: object) -> str:
-    """The first line with something in it, shown and cut."""
+    """Return the first line that is not blank, made safe for people and cut at 300 characters."""
     line = first_line(show(str(text or "")))
     return line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + "…"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def status_of(home: Home, worker: Worker | None) -> WorkerStatus:
-    """What people see a worker do; one that is no more on record is released."""
+    """Return the status of a worker as people see it; RELEASED for one that is not on record."""
     if worker is None:
         return WorkerStatus.RELEASED
     return shown_status(worker, look(home, worker).liveness)
@@ -41,7 +41,7 @@ def title_of(
     parent: Worker | None,
     mark: str,
 ) -> str:
-    """A session by its name; a child as `[parent]: what it was asked`."""
+    """Return the title of a session: its name, or for a child `[parent]: what it was asked`."""
     name = worker.name if worker is not None else session.display_name
     if parent is not None:
         asked = one_line(asked_of(home, worker)) or name
@@ -50,7 +50,7 @@ def title_of(
 
 
 def asked_of(home: Home, worker: Worker | None) -> str:
-    """What a child was asked, in one line; empty when the message is gone."""
+    """Return a child's task in one line; empty if its message is missing."""
     if worker is None or not worker.dispatch_id:
         return ""
     try:
@@ -69,9 +69,10 @@ def open_session(
     before: str = "",
     windows: Windows = NO_END,
 ) -> tuple[ChannelOutcome, tuple[PendingPart, ...]]:
-    """Ask the channel for the session's conversation. `before`: a link to the one that is gone.
+    """Ask the channel for the session's conversation.
 
-    With what of its first words did not fit into the first post.
+    Returns the outcome, and the parts of the intro that did not fit into the first post. `before`
+    is the id of the deleted conversation that this one continues.
     """
     home = run.home
     above = registry.Registry(home.layout).workers.get((worker and worker.parent_worker_id) or "")
@@ -93,7 +94,7 @@ def open_session(
 
 
 def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Worker | None) -> str:
-    """The first post: who it is and where it works, and that one may write here."""
+    """Return the first post: the session, its folder, and that people may write here."""
     name = worker.name if worker is not None else session.display_name
     return run.texts.fill(
         "intro-child" if parent is not None else "intro",
@@ -107,7 +108,7 @@ def intro(run: Run, session: LogicalSession, worker: Worker | None, parent: Work
 
 
 def _ends(run: Run, windows: Windows) -> str:
-    """A line for each end that the place has, by idle time and by age."""
+    """Return a line for each end that the binding has, by idle time and by age."""
     said = (("intro-idle", windows.idle_s), ("intro-age", windows.max_age_s))
     lines = [run.texts.fill(name, time=duration_label(s)) for name, s in said if s]
     return "".join(f"\n{line}" for line in lines)
@@ -121,12 +122,12 @@ class ConversationToBind(NamedTuple):
 
     conversation: Conversation
     cursor: str | None
-    """Behind what stands there; None when it could not be asked for: the first reading sees to it.
-    """
+    """Cursor after the newest message; None if the channel could not be asked, so that the first
+    pull sets it."""
     made: bool = False
-    """It was not there before."""
+    """True if the conversation was just made."""
     rest: tuple[PendingPart, ...] = ()
-    """What did not fit into its first post, or is to be said there first."""
+    """Parts that did not fit into its first post, or that must be shown first."""
 
 
 def make_conversation(
@@ -137,7 +138,7 @@ def make_conversation(
     placement: Placement,
     windows: Windows,
 ) -> ConversationToBind:
-    """A new conversation for `bind`; RefusedError when the channel makes none."""
+    """Make a new conversation for `bind`. Raises RefusedError if the channel makes none."""
     with Run(home, wanted.channel, wanted.account) as run:
         check_placement(run.channel.capabilities, placement, wanted.channel)
         if (fault := run.blocked) is not None:
@@ -156,9 +157,10 @@ def make_conversation(
 
 
 def check_conversation(home: Home, fresh: Binding, taken: Binding | None) -> ConversationToBind:
-    """One that is there, for `bind`; RefusedError when the channel says that it is not.
+    """Check an existing conversation for `bind`. Raises RefusedError if the channel rejects it.
 
-    `taken`: the binding by which it was another session's so far; people there are told.
+    `taken` is the binding of the other session that has the conversation so far; people there are
+    notified of the change.
     """
     where = fresh.conversation
     rest: tuple[PendingPart, ...] = ()
@@ -168,7 +170,7 @@ def check_conversation(home: Home, fresh: Binding, taken: Binding | None) -> Con
                 return ConversationToBind(where, None)
             cursor, outcome = _end_of(run, where)
             rest = _moved(run, fresh, taken) if taken is not None else ()
-    except VyaneError:  # no credentials here, or the channel is at work
+    except VyaneError:  # no credentials here, or another run has the channel
         return ConversationToBind(where, None)
     if outcome.verdict in (ChannelVerdict.GONE, ChannelVerdict.REFUSED):
         raise RefusedError(
@@ -180,7 +182,7 @@ def check_conversation(home: Home, fresh: Binding, taken: Binding | None) -> Con
 
 
 def _moved(run: Run, fresh: Binding, taken: Binding) -> tuple[PendingPart, ...]:
-    """Whom those who write there reach from now on, and whom no more."""
+    """Return the parts that name the conversation's new session and its former one."""
     layout, names = run.home.layout, []
     workers = registry.Registry(layout).workers
     for key in (fresh.target_session, taken.target_session):
@@ -194,17 +196,18 @@ def _moved(run: Run, fresh: Binding, taken: Binding) -> tuple[PendingPart, ...]:
 
 
 def _end_of(run: Run, where: Conversation) -> tuple[str | None, ChannelOutcome]:
-    """Behind the newest that stands there, and what was answered."""
+    """Return the cursor after the newest message, or None, and the channel's answer."""
     outcome = run.learn(run.channel.seek_end(where))
     done = outcome.verdict is ChannelVerdict.DONE and outcome.page is not None
     return outcome.page.cursor if done and outcome.page is not None else None, outcome
 
 
 def begin(home: Home, binding: Binding, place: ConversationToBind) -> None:
-    """Reading begins behind what was there before the session was bound.
+    """Start reading after what was there before the session was bound.
 
-    Of a conversation that was just made before the binding, so that no word written there is
-    passed over; else after it, and where this is not done the first reading sees to it.
+    For a conversation that was just made, call this before the binding is stored, so that no
+    message there is skipped; else after it. If this fails with a VyaneError, the first pull does
+    it.
     """
     channel, account = binding.conversation.account_key
     try:
@@ -226,10 +229,10 @@ def first_state(
     title: str,
     begun: bool,
 ) -> ThreadState:
-    """What is known of a conversation that was just opened.
+    """Return the state of a conversation that was just opened.
 
-    One that was found although no run was killed while it made it has lost its state: what stands
-    there is not said again, and what people wrote there is not taken in again.
+    A conversation that was found, although no run was killed while making it, has lost its state:
+    old posts there are not shown again, and old messages of people are not taken in again.
     """
     state = load_state(run.home.layout, binding)
     state = state._replace(last=outcome.id, title=title, found=outcome.found)

@@ -1,6 +1,6 @@
-"""What of one session is still to be told in one conversation: its timeline, its notes, its end.
+"""Posts: what one session has yet to show in one conversation: timeline, notes, children, end.
 
-Commit point: cursor and outbox in one document (see `mirror_push`).
+Commit point: cursor and outbox in one document (see `push`).
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 
 BATCH = 50
-"""So many parts wait in an outbox at most; the timeline keeps the rest."""
+"""Most parts that wait in an outbox; the timeline keeps the rest."""
 TURNS_BACK = 3
-"""Of a session that is seen for the first time so many turns are told."""
+"""Turns that are shown of a session that the mirror sees for the first time."""
 
 
 class Story:
-    """What of one session is still to be told in one conversation."""
+    """The posts that one session has yet to show in one conversation."""
 
     def __init__(self, thread: ConversationThread, family: Family) -> None:
         self.thread, self.family, self.run = thread, family, thread.run
@@ -65,7 +65,10 @@ class Story:
     # -------------------------------------------------------------- the timeline
 
     def fill(self) -> bool:
-        """Put what is new into the outbox, with the cursor behind it; whether there is more."""
+        """Put new posts into the outbox, with the cursor after them, in one write.
+
+        Returns whether more is left to read.
+        """
         thread = self.thread
         if self.binding.status is not BindingStatus.ACTIVE:
             self._say_goodbye()
@@ -130,11 +133,11 @@ class Story:
         try:
             reader.seek(parse_cursor(state.cursor))
         except InvalidInputError as error:
-            if error.slug != "cursor_epoch_mismatch":  # it was cut: what is there may be old
+            if error.slug != "cursor_epoch_mismatch":  # the timeline was cut: its events may be old
                 reader.seek_end()
 
     def _tools(self, tools: Said | None, epoch: str, number: object) -> None:
-        """The post of the turn's tools, which is changed in place."""
+        """Add the post of the turn's tools, which is edited in place."""
         if tools is not None:
             name = f"tools-{number}"
             nonce = nonce_of(self.binding.id, self.binding.target_session, epoch, name)
@@ -144,13 +147,13 @@ class Story:
         return answer_of(self.home, self.worker, digest)
 
     def _notes(self) -> None:
-        """A child's own progress, and that an interrupt was sent: each in one post of its own."""
+        """Post a child's own progress, and a note of an interrupt, each in one post of its own."""
         thread, texts = self.thread, self.run.texts
         if self.status is WorkerStatus.INTERRUPTED:
             if "interrupted" not in thread.state.slots:
                 nonce = nonce_of(self.binding.id, "interrupted", thread.state.cursor)
                 self.pen.put_slot("interrupted", nonce, texts.fill("interrupted"))
-        elif "interrupted" in thread.state.slots:  # the next one is told anew
+        elif "interrupted" in thread.state.slots:  # so that the next interrupt is shown again
             slots = {k: slot for k, slot in thread.state.slots.items() if k != "interrupted"}
             thread.keep(thread.state._replace(slots=slots))
         quiet = self.run.settings.verbosity is Verbosity.QUIET
@@ -163,7 +166,7 @@ class Story:
         self.pen.keep()
 
     def _mark_last(self) -> None:
-        """A child that waits for new work has said its last: a sign stands there."""
+        """Put a sign at the last post of a child that waits for new work."""
         thread, child = self.thread, self.worker is not None and self.worker.parent_worker_id
         last = thread.state.last
         if not child or self.status is not WorkerStatus.IDLE or last in ("", thread.state.signed):
@@ -174,7 +177,7 @@ class Story:
     # -------------------------------------------------------------- the end
 
     def _ended(self, state: ThreadState) -> ThreadState:
-        """The last words of a session that has ended, put into the outbox once."""
+        """Return the state with the last words of a session that has ended in the outbox, once."""
         worker = self.worker
         if worker is None or not worker.final or state.ended:
             return state
@@ -195,7 +198,7 @@ class Story:
         )
 
     def _say_goodbye(self) -> None:
-        """The farewell of a binding that ends, once."""
+        """Put the farewell of an ending binding into the outbox, once."""
         state = self.thread.state
         if state.ended:
             return
@@ -206,12 +209,15 @@ class Story:
         self.thread.keep(state._replace(ended=FAREWELL, outbox=(*outbox, *self.pen.take()[0])))
 
     def finish(self) -> None:
-        """With nothing left to say: overview, title, closing; and the end of what has ended."""
+        """Update overview, title and closing of a conversation whose outbox is empty.
+
+        Ends a binding that is ending, and one whose session has ended.
+        """
         thread, binding = self.thread, self.binding
         if thread.blocked or self.run.blocked is not None:
             return
         if binding.status is BindingStatus.ENDING:
-            if thread.state.outbox or thread.state.intake:  # that is for the next pull
+            if thread.state.outbox or thread.state.intake:  # the next pull handles the intake
                 return
             if binding.placement is Placement.CHILD:
                 thread.mark(thread.state.title, True)
@@ -224,7 +230,7 @@ class Story:
         self._mark_last()
         session = self.family.logical.get(binding.target_session)
         if session is None or binding.placement is Placement.CURRENT:
-            done = True  # a conversation of the person's keeps its name and stays open
+            done = True  # a conversation that a person chose keeps its name and stays open
         else:
             parent = self.family.workers.get((self.worker and self.worker.parent_worker_id) or "")
             title = title_of(self.home, session, self.worker, parent, MARKS[self.status])
@@ -234,7 +240,7 @@ class Story:
 
 
 class Children:
-    """Those of one session, in one conversation of its."""
+    """The children of one session, in one of its conversations."""
 
     def __init__(self, pen: Pen, family: Family, worker: Worker | None) -> None:
         self.pen, self.thread, self.run = pen, pen.thread, pen.run
@@ -242,7 +248,7 @@ class Children:
         self.home, self.binding = pen.run.home, pen.thread.binding
 
     def settled(self, seen: StoredEvent) -> None:
-        """A child's result, where the router finds no place of its own: here, and observed."""
+        """Post a child's result here, and record it, if the router finds no binding of its own."""
         payload = seen.record["payload"]
         child = self.family.workers.get(str(payload.get("worker")))
         if child is None or self.family.is_pending(self.run, child):
@@ -268,9 +274,9 @@ class Children:
         self.pen.say(Said(said, notify=True), seen.record["epoch"], seen.record["seq"], 0)
 
     def has_told(self, child: Worker, now_s: float | None = None) -> bool:
-        """Whether another conversation of this channel that is the child's has shown its result.
+        """Return whether another of the child's conversations on this account has shown its result.
 
-        With `now_s` one that will show it counts too: one that is open then.
+        With `now_s`, a conversation that is open then counts too, because it will show the result.
         """
         found = self.family.places(child.logical_session_id, *self.binding.conversation.account_key)
         return any(
@@ -280,7 +286,7 @@ class Children:
         )
 
     def overview(self) -> None:
-        """The children at work, in one post that is changed in place."""
+        """Update the post that lists the children at work; it is edited in place."""
         thread, texts = self.thread, self.run.texts
         slot = thread.state.slots.get("overview")
         before = slot.text.split("\n") if slot is not None else []
@@ -292,7 +298,7 @@ class Children:
             if child.final and (child.ended_at or 0.0) < self.binding.bound_at:
                 continue
             if self.family.lies_in(child, self.binding.conversation):
-                continue  # a thread of this conversation: nothing of it spills into it
+                continue  # a thread of this conversation shows the child by itself
             text = result_text(self.home, child) if child.final else self.family.progress(child)
             line = overview_line(texts, status, child.name, text)
             if child.final and line in before:
@@ -310,7 +316,7 @@ class Children:
 
 
 def _told_in(home: Home, binding: Binding, child: Worker) -> bool:
-    """Whether the child's result went into the outbox of a binding, whatever became of it then."""
+    """Return whether the child's result went into the outbox of a binding, shown or not."""
     if binding.end_reason == EndReason.COMPLETED:
         return (binding.ended_at or 0.0) >= (child.ended_at or 0.0)
     state = mirrors.load_thread(home.layout, binding)
@@ -323,7 +329,7 @@ def _told_in(home: Home, binding: Binding, child: Worker) -> bool:
 
 
 def result_text(home: Home, child: Worker) -> str:
-    """A child's result, whole; what is known of its end where the message is gone."""
+    """Return a child's whole result, or what is known of its end if the message is missing."""
     try:
         message = find_message(home, result_id(child.dispatch_id or "")).message
     except (VyaneError, ValueError):
@@ -335,7 +341,7 @@ def result_text(home: Home, child: Worker) -> str:
 
 
 def _diagnose(home: Home, child: Worker, reason: str, binding: Binding) -> None:
-    """The fallback as a fact of the child's timeline."""
+    """Append the fallback to the child's timeline as a diagnostic. A VyaneError is ignored."""
     text = f"{reason}: the result of {child.name} went to {one_line(binding.conversation.id)}"
     try:
         with home.held((LockKind.TIMELINE, child.logical_session_id)):

@@ -1,8 +1,9 @@
-"""Mirror in: what people write in a bound conversation reaches its session, once.
+"""Pull: messages that people write in bound conversations, handed on to their sessions once.
 
-Commit points: what was read is kept together with the adapter's cursor (the intake); each message
-is then handed on under a key of its own, and leaves the intake after that. A crash reads again what
-was not kept, and hands on again what was; the keys see to it that nothing comes twice.
+Commit points: the messages that were read are stored together with the adapter's cursor (the
+intake); each message is then handed on under its own key, and leaves the intake after that. After a
+crash, messages that were not stored are read again, and stored messages are handed on again; the
+keys prevent duplicates.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullReport:
-    """What a pull took in of one channel."""
+    """The result of a pull on one channel."""
 
     channel: str
     taken: int
@@ -68,7 +69,7 @@ class PullReport:
 
 @dataclass(slots=True)
 class _Taken:
-    """What a run has taken in so far."""
+    """The counts and problems of a run so far."""
 
     taken: int = 0
     refused: int = 0
@@ -77,7 +78,7 @@ class _Taken:
 
 
 def pull(home: Home, *, channel: str = "") -> tuple[PullReport | UnopenedChannel, ...]:
-    """Take in what people wrote; return what each channel has come to."""
+    """Take in the messages that people wrote; return a report for each channel."""
     sweep(home, home.clock())
     return each_channel(home, channel, lambda name: _pull_channel(home, name))
 
@@ -115,7 +116,7 @@ def _problem(binding: Binding, code: str, detail: str, fix: str) -> Conversation
 
 
 class _Listener:
-    """One conversation, read."""
+    """The reader of one conversation."""
 
     def __init__(self, run: Run, binding: Binding, so_far: _Taken) -> None:
         self.run, self.binding, self.so_far = run, binding, so_far
@@ -123,9 +124,9 @@ class _Listener:
         self.thread = ConversationThread(run, binding)
 
     def listen(self) -> None:
-        """Hand on what was kept before, then read page by page.
+        """Hand on what was stored before, then read page by page.
 
-        What was read while the binding was open is handed on after its end, too.
+        Messages that were read while the binding was open are handed on after its end, too.
         """
         self._hand_on()
         if not self.binding.is_open(self.home.clock().at):
@@ -176,7 +177,7 @@ class _Listener:
         self.so_far.problems.append(_problem(self.binding, why.reason, detail, why.fix))
 
     def _keep(self, page: ChannelPage) -> None:
-        """The intake and the cursor behind it, in one write."""
+        """Store the intake and the cursor after it, in one write."""
         state = self.thread.state
         seen, intake = dict(state.seen), list(state.intake)
         for one in page.messages:
@@ -217,30 +218,31 @@ class _Listener:
 
 CANCEL_WAIT_S = 1.0
 TRANSIENT = (LockTimeoutError, StorageError, CorruptStateError)
-"""With these the message waits in the intake; any other error is answered, and it is set aside."""
+"""Errors after which the message stays in the intake. Any other error is answered, and the message
+leaves the intake."""
 STRANGERS_MAX = 50
 
 
 class Errand:
-    """One message that was read in a bound conversation, and understood."""
+    """One message that was read in a bound conversation, and what it asks for."""
 
     def __init__(self, run: Run, binding: Binding, one: Incoming, heard: ChatInput) -> None:
         self.run, self.binding, self.one, self.heard = run, binding, one, heard
         self.home = run.home
         self.made = ""
-        """The message to the session that came of it; an edit belongs to it."""
+        """Id of the message to the session that this one became; an edit replies to it."""
 
     def answer(self, earlier: str) -> str:
-        """Do what it asks for; what is said in the conversation, often nothing.
+        """Do what the message asks for; return the answer for the conversation, often empty.
 
-        `earlier`: what came of it before it was edited.
+        `earlier` is the id of the message to the session that it became before it was edited.
         """
         try:
             answer = self._do(earlier)
         except TRANSIENT:
             raise
         except DurabilityUnknownError:
-            return ""  # it is stored, and will be delivered
+            return ""  # the message is stored, and will be delivered
         except VyaneError as error:
             text = f"{error.message}; {error.hint}" if error.hint else error.message
             answer = self._say("said-error", text=text)
@@ -304,14 +306,14 @@ class Errand:
         return send(self.home, draft, self._speaker()).message.id
 
     def _known(self, message: str) -> str:
-        """The message, if it is on record still."""
+        """Return the id of the message if it is still on record, else an empty text."""
         try:
             return find_message(self.home, message).message.id if message else ""
         except NotFoundError:
             return ""
 
     def _refuse(self, text: str) -> None:
-        """Somebody whose words do not count: counted, and where the settings say so, noted."""
+        """Count a message of a writer who is not allowed; pass it on as a note if so configured."""
         run, one = self.run, self.one
         counts = dict(run.state.strangers)
         counts[one.author] = counts.pop(one.author, 0) + 1
@@ -328,7 +330,7 @@ class Errand:
         send(self.home, draft, outside)
 
     def _target(self) -> str:
-        """The session's present worker; the session itself where that is gone."""
+        """Return the session's present worker; the session itself if the worker is missing."""
         key = self.binding.target_session
         session = registry.load_logical_session(self.home.layout, key)
         known = registry.Registry(self.home.layout).workers
@@ -345,7 +347,7 @@ class Errand:
 
 
 def _tree(nodes: tuple[TreeNode, ...]) -> str:
-    """The tree as a list that any Markdown reader shows."""
+    """Return the tree as a list that any Markdown reader shows."""
     lines: list[str] = []
 
     def walk(node: TreeNode, depth: int) -> None:

@@ -1,7 +1,7 @@
-"""Mirror out: what happened in sessions becomes posts in their conversations.
+"""Push: events of timelines, shown as posts in the sessions' conversations.
 
-A durable consumer of each timeline. Commit point: cursor and outbox in one document; what is in the
-outbox is shown later, by this run or by another. A crash repeats nothing and loses nothing.
+It is a durable consumer of each timeline. Commit point: cursor and outbox in one document; this run
+or another shows later what is in the outbox. A crash repeats nothing and loses nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushReport:
-    """What a push showed in one channel."""
+    """The result of a push on one channel."""
 
     channel: str
     sent: int
@@ -67,7 +67,7 @@ class PushReport:
 
 @dataclass(slots=True)
 class _Shown:
-    """What a run has shown so far."""
+    """The counts and problems of a run so far."""
 
     sent: int = 0
     edited: int = 0
@@ -79,9 +79,10 @@ class _Shown:
 def push(
     home: Home, *, channel: str = "", again: bool = False
 ) -> tuple[PushReport | UnopenedChannel, ...]:
-    """Bring every conversation up to date; return what each channel has come to.
+    """Bring every conversation up to date; return a report for each channel.
 
-    NotFoundError for a channel that is not set up. What a channel answers is a result, no error.
+    Raises NotFoundError for a channel that is not set up. An answer of a channel never raises: it
+    is part of the report.
     """
     sweep(home, home.clock())
     return each_channel(home, channel, lambda name: _push_channel(home, name, again))
@@ -100,7 +101,7 @@ def _push_channel(home: Home, name: str, again: bool) -> PushReport:
             so_far.opened = _open_missing(run, family, so_far.problems)
         for binding in mirrored_bindings(home, name, run.account):
             if not (binding.status is BindingStatus.ENDING or binding.is_open(home.clock().at)):
-                continue  # its end came since: the next run says so there
+                continue  # it expired since the sweep: the next run posts its farewell
             _bring_up_to_date(run, family, binding, so_far, again)
         _bring_board_up_to_date(run, so_far, again)
         state, problems = run.sum_up(so_far.problems)
@@ -115,11 +116,11 @@ def _push_channel(home: Home, name: str, again: bool) -> PushReport:
     )
 
 
-# ------------------------------------------------------------------ conversations that are missing
+# ------------------------------------------------------------------ missing conversations
 
 
 def _open_missing(run: Run, family: Family, problems: list[Problem]) -> int:
-    """Make the conversations that sessions shall have and have not; how many were made."""
+    """Open the conversations that sessions should have but do not. Return how many were opened."""
     home, opened = run.home, 0
     for session, worker in family.sessions:
         if run.over or run.blocked is not None:
@@ -130,23 +131,23 @@ def _open_missing(run: Run, family: Family, problems: list[Problem]) -> int:
         if (fault := run.refused(f"open {session.id}")) is not None:
             problems.append(_not_opened(session.id, fault))
             continue
-        begun = session.id in run.state.opening  # by a run that was killed in the middle of it
+        begun = session.id in run.state.opening  # by a run that was killed while making it
         run.keep(run.state._replace(opening=(*run.state.opening, session.id)))
         outcome, rest = open_session(run, session, worker, before=wanted.before)
         run.note(f"open {session.id}", outcome)
         where = outcome.conversation
         if outcome.verdict is not ChannelVerdict.DONE or where is None:
-            if run.blocked is None:  # else it is the channel's problem
+            if run.blocked is None:  # else the problem is the channel's
                 problems.append(_not_opened(session.id, outcome))
             continue
         parent = family.workers.get(worker.parent_worker_id or "")
         fresh = _record(home, run, session.id, where, parent)
         title = title_of(home, session, worker, parent, MARKS[status_of(home, worker)])
         if not binding.is_of_another(family.bindings.get(fresh.id), fresh):
-            # before the binding: what is written from now on is read from here
+            # before the binding, so that every message written from now on is read
             state = first_state(run, fresh, outcome, rest, title, begun)
             mirrors.save_thread(home.layout, fresh, state)
-        with suppress(ConflictError):  # a person gave it to another session: it is that one's
+        with suppress(ConflictError):  # a person gave the place to another session
             keep(home, fresh, worker, free=True)
             opened += 1
         left = tuple(key for key in run.state.opening if key != session.id)
@@ -163,7 +164,7 @@ def _failed(session: str, error: VyaneError) -> SessionProblem:
 
 
 def _forget_refusals(run: Run, family: Family) -> None:
-    """Of sessions that have a conversation by now, and of bindings that are no more."""
+    """Forget refusals of sessions that now have a conversation, and of bindings that are gone."""
     bound = [
         one
         for one in family.bindings.values()
@@ -177,7 +178,7 @@ def _forget_refusals(run: Run, family: Family) -> None:
 def _record(
     home: Home, run: Run, session: str, where: Conversation, parent: Worker | None
 ) -> Binding:
-    """A binding that the mirror makes: it lasts as long as its session."""
+    """Return a new binding made by the mirror: it lasts as long as its session."""
     where = normalise(where)
     at = home.clock().at
     return Binding(
@@ -234,7 +235,7 @@ def _bring_board_up_to_date(run: Run, so_far: _Shown, again: bool) -> None:
 
 
 def _count(thread: ConversationThread, so_far: _Shown) -> None:
-    """Add what came of one conversation."""
+    """Add the counts and the problem of one conversation."""
     so_far.sent += thread.sent
     so_far.edited += thread.edited
     so_far.waiting += len(thread.state.outbox)
@@ -253,13 +254,16 @@ def _count(thread: ConversationThread, so_far: _Shown) -> None:
 
 
 OPEN_BOARD = "open channel-{}"
-"""What is asked for, as `refused` names it."""
+"""The request to open the channel's own conversation, as a key of `ChannelState.refused`."""
 SHOWN = "channel"
-"""The rule by which `why` names it."""
+"""The rule that is recorded for messages shown in a channel, for `vyane why`."""
 
 
 def show_board(run: Run, *, again: bool) -> ConversationThread | None:
-    """Show what waits for the channel; None when nothing does, or no place could be had."""
+    """Show the messages sent to the channel in its own conversation.
+
+    Returns None if the channel has no conversation and no message waits, or if none could be made.
+    """
     waiting = waiting_for(run.home.layout, run.name)
     thread = _find(run)
     if thread is not None and _is_lost(thread) and (again or run.settings.recreate):
@@ -287,7 +291,10 @@ def _is_lost(thread: ConversationThread) -> bool:
 
 
 def record_of(layout: Layout, channel: str, account: str, conversation: str) -> Binding:
-    """The place as a binding; that of the session to which a person gave it, if one did."""
+    """Return the binding by which a conversation is the channel's own.
+
+    If a person gave the conversation to a session, returns that session's binding instead.
+    """
     where = normalise(Conversation(channel, account, conversation))
     given = binding.of_conversation(bindings.load(layout), where)
     if given is not None and given.ended_at is None:
@@ -300,7 +307,7 @@ def record_of(layout: Layout, channel: str, account: str, conversation: str) -> 
 
 
 def waiting_for(layout: Layout, channel: str) -> list[MailEntry]:
-    """What was sent to a channel and is not shown yet, oldest first."""
+    """Return the messages sent to a channel that have yet to be shown, oldest first."""
     found = inbox.read(layout.channel_inbox(channel)).mailbox.entries
     return [entry for entry in found if entry.waiting]
 
@@ -312,7 +319,7 @@ def _find(run: Run) -> ConversationThread | None:
     thread = ConversationThread(run, binding)
     if binding.generation == CHANNEL + run.name and thread.state.fault is not None:
         locked = thread.state.fault.verdict == ChannelVerdict.LOCKED
-        thread.binding = binding._replace(locked=locked)  # no record says so
+        thread.binding = binding._replace(locked=locked)  # this binding is not stored
     return thread
 
 
@@ -346,7 +353,7 @@ def _parts(run: Run, message: Message) -> list[PendingPart]:
 
 
 def _settle(run: Run, thread: ConversationThread) -> None:
-    """What has been shown is delivered, and with that consumed: the channel has it."""
+    """Record the messages whose parts were all shown as delivered, and so as consumed."""
     home, told = run.home, dict(thread.state.told)
     left = {item.nonce for item in thread.state.outbox}
     shown = [

@@ -1,8 +1,8 @@
-"""What a round does for those who follow sessions: take in their words, show what happened.
+"""The mirror in a round: take in the messages of people, and show what happened.
 
-A channel that cannot be reached holds up no round; `doctor` and `vyane mirror status` say why. One
-that cannot even be opened here, such as for want of a token in the environment of a timer, looks
-well to whoever asks in a terminal: so the person is called.
+A channel that cannot be reached does not stop a round; `doctor` and `vyane mirror status` say why.
+A channel that cannot even be opened here, for example because a timer's environment lacks its
+token, looks healthy to anyone who asks in a terminal: so the person is called.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def take_in(home: Home) -> int:
-    """How many messages of people reached sessions, over all channels."""
+    """Take in the messages of people from all channels; return how many reached sessions."""
     return _over_channels(home, lambda name: _taken(home, name))
 
 
 def show_all(home: Home, reached: Callable[[str], None] | None = None) -> int:
-    """Show what happened in all channels; return how many posts that were.
+    """Show what happened in all channels; return how many posts were sent.
 
     `reached` is called with each channel that could be shown to.
     """
@@ -52,7 +52,7 @@ def _over_channels(
         try:
             count += work(name)
         except LockTimeoutError:
-            continue  # another run is at it
+            continue  # another run has the channel
         except VyaneError as error:
             _call_person(home, name, error)
             continue
@@ -62,7 +62,7 @@ def _over_channels(
 
 
 def _call_person(home: Home, channel: str, error: VyaneError) -> None:
-    """Once for each cause, while the entry is open."""
+    """Call the person once for each cause, while the entry is open."""
     call = call_of(
         NeedKind.CHANNEL,
         channel=channel,

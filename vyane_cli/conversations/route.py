@@ -1,4 +1,4 @@
-"""Route: ask the router where the result of a session goes. Changes nothing, and takes no text."""
+"""Route report: where the router sends the result of a session. Changes nothing, takes no text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RouteReport:
     mode: RouteMode
     reason: Reason
     binding: Binding | None = field(metadata={InJson: InJson(form=render_binding)})
-    """None where there is no place for it."""
+    """None if no binding gets the result."""
 
 
 def find_destination(

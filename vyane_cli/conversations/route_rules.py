@@ -1,7 +1,7 @@
 """The router: where the result of a session goes. One decision, with the reason by name.
 
-It takes no text: choosing a place and making its content are two steps. A target that was chosen
-stays the target; a place that cannot be reached is tried again, never replaced by another.
+The router takes no text: choosing a place and making its content are two steps. A chosen target
+stays the target; a place that cannot be reached is retried, and never replaced by another.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ TASK_COMPLETION = "task_completion"
 
 
 class RouteMode(StrEnum):
-    """Whether the session's own place was found."""
+    """The kind of destination: the session's own binding, or the fallback."""
 
     BOUND = "bound"
     FALLBACK = "fallback"
 
 
 class Reason(StrEnum):
-    """Which row decided."""
+    """The row that decided."""
 
     REQUESTER_MATCH = "requester-match"
     SINGLE = "single-active-binding"
@@ -47,7 +47,10 @@ class Destination(NamedTuple):
 
 
 def check_event(kind: str) -> str:
-    """Only the end of a task is routed; all else keeps its own way."""
+    """Return the kind of an event that is routed; raise InvalidInputError for any other.
+
+    Only the end of a task is routed; all other events keep their own way.
+    """
     if kind != TASK_COMPLETION:
         raise InvalidInputError(
             "event", kind, "an event that is routed",
@@ -65,7 +68,7 @@ def route(
     *,
     fail_closed: bool = True,
 ) -> Destination:
-    """Decide. Total: every input has a row, so it never raises."""
+    """Decide where a result goes. Total: every input has a row, so this never raises."""
     if not target_session.strip():
         return _fallback(Reason.MISSING_TARGET)
     open_ones = [one for one in of_session(bindings, target_session) if one.is_open(now_s)]

@@ -1,4 +1,4 @@
-"""Which conversation speaks to a session, as lists and trees of sessions show it."""
+"""The conversation map: where each session is shown, for lists and trees of sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConversationMap:
         self.bindings = tuple(bindings.load(home.layout).values())
 
     def conversation_of(self, session: str) -> str | None:
-        """Return the id of the conversation that a logical session is bound to."""
+        """Return the id of the conversation that a logical session is bound to, if any."""
         place = place_of(self.bindings, session) if session else None
         return place.conversation.id if place is not None else None
 

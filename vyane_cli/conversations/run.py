@@ -1,6 +1,7 @@
-"""One run over one channel, under its lock: what is known of it, and what an answer changes.
+"""One run over one channel, under its lock: the channel's state, and how answers change it.
 
-The lock is held while the channel is spoken to: two runs at once show everything once, in order.
+The lock is held while the run speaks to the channel: two runs at the same time show everything
+once, in order.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelProblem:
-    """What is wrong with a whole channel."""
+    """A problem of a whole channel."""
 
     code: str
     detail: str
@@ -37,13 +38,13 @@ class ChannelProblem:
 
     @property
     def session(self) -> str:
-        """Return no session: it is the problem of all."""
+        """Return no session: the problem affects all sessions."""
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionProblem:
-    """What is wrong for one session."""
+    """A problem of one session."""
 
     session: str
     code: str
@@ -55,7 +56,7 @@ class SessionProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationProblem:
-    """What is wrong with one conversation."""
+    """A problem of one conversation."""
 
     session: str
     conversation: str
@@ -82,10 +83,11 @@ Report = TypeVar("Report")
 def each_channel(
     home: Home, only: str, work: Callable[[str], Report]
 ) -> tuple[Report | UnopenedChannel, ...]:
-    """Return what `work` makes of every channel that is set up, or of one.
+    """Return the result of `work` for every channel that is set up, or for one.
 
-    NotFoundError for one that is not. Of several, one that cannot be opened holds up no other; its
-    error is a problem of its report. Alone it is the error.
+    Raises NotFoundError for a channel that is not set up. When there are several, a channel that
+    cannot be opened does not stop the others: its error is a problem of its report. If only
+    one channel is chosen, its error is raised.
     """
     names = configured(home)
     if only and only not in names:
@@ -111,7 +113,7 @@ def problem_of(error: VyaneError) -> ChannelProblem:
 
 
 def problem_of_fault(fault: MirrorFault) -> ChannelProblem:
-    """Return what a channel said as one of a report's problems."""
+    """Return a fault as one of a report's problems."""
     return ChannelProblem(code=fault.reason, detail=fault.detail, fix=fault.fix)
 
 
@@ -127,7 +129,7 @@ class MirrorSettings(NamedTuple):
 
 
 class Run:
-    """Use it with `with`. `blocked` says whether the channel is to be left alone."""
+    """A context manager over one channel. `blocked` says whether to leave the channel alone."""
 
     channel: Channel
     texts: Templates
@@ -168,7 +170,7 @@ class Run:
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        """Keep what the adapter wants kept, and let go."""
+        """Save the adapter's memory, and release the lock."""
         try:
             self.keep_memory()
         finally:
@@ -178,24 +180,24 @@ class Run:
     # ------------------------------------------------------------------ the channel's own state
 
     def keep(self, state: ChannelState, *, durable: bool = True) -> None:
-        """Keep the state of the channel, if it is another one."""
+        """Save the state of the channel if it has changed."""
         if state != self.state or not self.state.since:
             layout = self.home.layout
             mirrors.save_channel(layout, self.name, self.account, state, durable=durable)
             self.state = state
 
     def keep_memory(self) -> None:
-        """Keep the adapter's memory. Not flushed: a lost one costs a refused request."""
+        """Save the adapter's memory. Not flushed: losing it costs one refused request."""
         self.keep(self.state._replace(memory=copy.deepcopy(self.memory)), durable=False)
 
     def again(self) -> None:
         """Forget why the channel was left alone, and what it refused."""
         self.keep(self.state._replace(fault=None, fingerprint="", refused={}))
 
-    # ------------------------------------------------------------------ what is not asked again
+    # ------------------------------------------------------------------ refused requests
 
     def refused(self, what: str) -> MirrorFault | None:
-        """Why this is not asked for now; None when it may be."""
+        """Return why this request is not made now; None if it may be made."""
         fault = self.state.refused.get(what)
         if fault is None or fault.fingerprint != self.channel.fingerprint:
             return None
@@ -203,7 +205,7 @@ class Run:
         return None if over else fault
 
     def note(self, what: str, outcome: ChannelOutcome) -> None:
-        """Keep the answer to this, if it was refused; else forget that it once was."""
+        """Record the answer to a request if it was refused; else forget an earlier refusal."""
         kept = {key: fault for key, fault in self.state.refused.items() if key != what}
         if holds(outcome):
             fault = fault_of(outcome, self.home.clock().at)
@@ -211,9 +213,9 @@ class Run:
         self.keep(self.state._replace(refused=kept))
 
     def sign(self, binding: Binding, message: str, sign: Sign) -> bool:
-        """Put a sign at a message; True unless it is worth another try.
+        """Put a sign at a message; return False if a later run should try again.
 
-        Its loss is no loss, and says nothing of the channel but OFF.
+        Losing a sign is harmless. Of its outcomes only OFF is recorded for the whole channel.
         """
         what = f"sign {binding.generation}"
         if not self.channel.capabilities.acknowledge:
@@ -228,13 +230,13 @@ class Run:
         return outcome.verdict in (ChannelVerdict.DONE, ChannelVerdict.ABSENT)
 
     def note_only(self, living: Collection[str]) -> None:
-        """Forget what was refused to those that are no more: of `open vs-…` the second word."""
+        """Forget refusals of subjects not in `living`: the second word of a key (`open vs-…`)."""
         left = {k: fault for k, fault in self.state.refused.items() if k.split()[-1] in living}
         self.keep(self.state._replace(refused=left))
 
     @property
     def blocked(self) -> MirrorFault | None:
-        """Why nothing is asked of the channel now; None when it may be."""
+        """Return why no request is made to the channel now; None if requests may be made."""
         fault = self.state.fault
         if fault is None:
             return None
@@ -244,18 +246,18 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether the time of this run is up."""
+        """Return whether the time of this run has passed."""
         return self.home.clock().now_ms >= self.end_ms
 
     def sum_up(self, problems: Sequence[Problem]) -> tuple[str, tuple[Problem, ...]]:
-        """Return how the channel is, and what is wrong: of the whole channel first."""
+        """Return the state of the channel, and its problems: those of the whole channel first."""
         fault = self.blocked
         if fault is None:
             return "ok", tuple(problems)
         return fault.verdict, (problem_of_fault(fault), *problems)
 
     def learn(self, outcome: ChannelOutcome) -> ChannelOutcome:
-        """Note what an answer says of the whole channel; the answer."""
+        """Record what an answer says about the whole channel; return the answer."""
         everywhere = outcome.verdict is ChannelVerdict.LATER and outcome.everywhere
         if outcome.verdict is ChannelVerdict.OFF or everywhere:
             fault = fault_of(outcome, self.home.clock().at)

@@ -1,4 +1,4 @@
-"""How far a conversation has come, as `mirror/…` keeps it: outbox, cursors, what stands there."""
+"""State of a conversation and of a channel, as `mirror/…` keeps it: outbox, cursors, faults."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from vyane_cli.channels.port import (
 from vyane_cli.kernel.values import StrEnum
 
 SEEN_MAX = 500
-"""So many messages that were taken in are known by id; a channel shows none again that is older."""
+"""Most messages that were taken in whose ids are kept; a channel shows no older message again."""
 
 
 class PendingPart(NamedTuple):
-    """One part that is still to be shown."""
+    """One part that has yet to be shown."""
 
     nonce: str
     part: Part
     slot: str = ""
-    """It becomes the post of this slot, which is changed in place from then on."""
+    """Name of the slot that the part fills: its post is edited in place from then on."""
     tried: bool = False
-    """It was sent, or was about to be: it is looked for before it is sent again."""
+    """True if the part was or may have been sent: it is looked for before it is sent again."""
 
 
 class Slot(NamedTuple):
-    """A post that is changed in place: only its newest text is ever sent."""
+    """A post that is edited in place: only its newest text is ever sent."""
 
     message: str
     text: str
 
 
 class MirrorFault(NamedTuple):
-    """Why nothing is sent, as `doctor` says it."""
+    """The reason why nothing is sent, as `doctor` shows it."""
 
     verdict: str
     reason: str = ""
@@ -47,84 +47,86 @@ class MirrorFault(NamedTuple):
     fix: str = ""
     at: float = 0.0
     retry_ms: int = 0
-    """With `later`: when it is tried again. All else waits for `--again`, or for other settings."""
+    """With `later`: when it is tried again, in Unix milliseconds. Any other fault waits for
+    `--again` or for other settings."""
     fingerprint: str = ""
-    """Of the settings under which it was said, where other ones are worth another try."""
+    """Fingerprint of the settings at the time, for a fault that other settings may remove."""
 
 
 class ThreadState(NamedTuple):
-    """One conversation of one binding."""
+    """The state of one conversation of one binding."""
 
     binding: str
     session: str
     generation: str = ""
     open_since: float = 0.0
-    """As the binding has it: with another one the inbound cursor is still to be set."""
+    """The binding's value; if the binding has another one, the inbound cursor must be set again."""
     cursor: str = ""
-    """Of the timeline: what is up to it was put into the outbox, or passed over."""
+    """Timeline cursor: the events before it were put into the outbox, or skipped."""
     started: bool = False
-    """Whether the cursor was ever set."""
+    """True if the cursor was ever set."""
     outbox: tuple[PendingPart, ...] = ()
     last: str = ""
-    """The newest post of our own that is known: a look begins behind it."""
+    """Id of vyane's newest known post: a part is looked for after it."""
     signed: str = ""
-    """Our own post at which a sign says that the session waits."""
+    """Id of vyane's post at which a sign says that the session waits."""
     heard: Mapping[str, Any] = {}
-    """What of the open turn is still to be told: see `narration.Heard`."""
+    """The part of the open turn that has yet to be shown: see `narration.UntoldTurn`."""
     slots: Mapping[str, Slot] = {}
     title: str = ""
-    """As it was last set."""
+    """The title that was set last."""
     title_at_ms: int = 0
     closed: bool = False
     ended: str = ""
-    """The dispatch whose result was put into the outbox, or the final status without one."""
+    """The dispatch whose result was put into the outbox, or the final status without a dispatch."""
     final_children: tuple[str, ...] = ()
-    """Children whose last line stood in the overview once."""
+    """Children whose last line has been in the overview."""
     shown_results: tuple[str, ...] = ()
     """Digests of the last whole answers that were shown."""
     told: Mapping[str, int] = {}
-    """Of a channel's own conversation: messages whose parts went into the outbox, and how many
-    parts; forgotten when they are settled."""
+    """In a channel's own conversation: messages whose parts went into the outbox, and how many
+    parts. Settled messages are removed."""
     fault: MirrorFault | None = None
     inbound: str = ""
     """The adapter's cursor of what people wrote."""
     found: bool = False
-    """The conversation was there before its state was: what is said first is looked for first."""
+    """The conversation existed before this state: the first posts are looked for before they are
+    sent."""
     begun: bool = True
-    """False: the cursor is still to be put behind what was there before the binding."""
+    """False: the inbound cursor has yet to be put after the messages from before the binding."""
     seen: Mapping[str, str] = {}
     """Message → digest of its text."""
     stored: Mapping[str, str] = {}
-    """Message → what it came to in the session's inbox: an edit of it is in that chain."""
+    """Message → its id in the session's inbox; an edit is sent as a reply to that one."""
     intake: tuple[Incoming, ...] = ()
-    """Read from the channel and not yet handed on: the cursor is behind them."""
+    """Messages read from the channel but not handed on yet; the inbound cursor is after them."""
 
 
 class ChannelState(NamedTuple):
-    """One account of one channel."""
+    """The state of one account of one channel."""
 
     since: float = 0.0
-    """When it was first mirrored."""
+    """When the account was first mirrored, in Unix seconds."""
     fault: MirrorFault | None = None
     fingerprint: str = ""
-    """Of the settings under which `off` was said."""
+    """Fingerprint of the settings under which the channel answered `off`."""
     refused: Mapping[str, MirrorFault] = {}
-    """What was asked for, in two words (`open vs-…`), and refused: not asked for again."""
+    """Requests that were refused, as two words (`open vs-…`), and why; they are not repeated."""
     opening: tuple[str, ...] = ()
-    """Sessions whose conversation is being made, or was when a run was killed."""
+    """Sessions whose conversation is being made, or was being made when a run was killed."""
     board: str = ""
-    """The conversation in which what is sent to the channel itself is shown."""
+    """The conversation that shows messages sent to the channel itself."""
     memory: Mapping[str, Any] = {}
     fallbacks: Mapping[str, int] = {}
-    """Reason → how many results had no place of their own."""
+    """Reason → how many results had no binding of their own."""
     strangers: Mapping[str, int] = {}
-    """User id → how many words were refused; the newest 50."""
+    """User id → how many messages were refused, for the newest 50 users."""
     problem: str = ""
-    """What the last reading complained of."""
+    """The problem that the last reading reported."""
 
 
 def fault_of(outcome: ChannelOutcome, at: float) -> MirrorFault:
-    """What an outcome leaves."""
+    """Return the fault that an outcome leaves."""
     return MirrorFault(
         verdict=str(outcome.verdict),
         reason=outcome.reason,
@@ -136,7 +138,7 @@ def fault_of(outcome: ChannelOutcome, at: float) -> MirrorFault:
 
 
 def holds(outcome: ChannelOutcome) -> bool:
-    """Whether what was asked for is not to be asked for again, for now or for good."""
+    """Return whether a request with this outcome must not be repeated, for now or for good."""
     step = NEXT[outcome.verdict]
     return step in (MirrorStep.HOLD, MirrorStep.LOCK) or (
         step is MirrorStep.WAIT and not outcome.everywhere
@@ -144,7 +146,7 @@ def holds(outcome: ChannelOutcome) -> bool:
 
 
 def remember(seen: Mapping[str, str], key: str, digest: str) -> dict[str, str]:
-    """`seen` with one more, the oldest forgotten."""
+    """Return `seen` with one more entry, without the oldest ones beyond the limit."""
     kept = {one: value for one, value in seen.items() if one != key}
     kept[key] = digest
     for one in list(kept)[: max(len(kept) - SEEN_MAX, 0)]:
@@ -156,7 +158,7 @@ def remember(seen: Mapping[str, str], key: str, digest: str) -> dict[str, str]:
 
 
 def render_thread(state: ThreadState) -> dict[str, Any]:
-    """The stored form of a conversation's state."""
+    """Return the stored form of a conversation's state."""
     data = state._asdict()
     data["outbox"] = [
         {"nonce": i.nonce, "slot": i.slot, "tried": i.tried, **render_part(i.part)}
@@ -171,7 +173,7 @@ def render_thread(state: ThreadState) -> dict[str, Any]:
 
 
 def parse_thread(data: Mapping[str, Any]) -> ThreadState:
-    """A conversation's state from its stored form. KeyError, TypeError or ValueError if none."""
+    """Parse a conversation's state. Raises KeyError, TypeError or ValueError for another form."""
     known = {key: data[key] for key in ThreadState._fields if key in data}
     known["outbox"] = tuple(
         PendingPart(str(i["nonce"]), parse_part(i), str(i.get("slot") or ""), bool(i.get("tried")))
@@ -192,14 +194,14 @@ def parse_thread(data: Mapping[str, Any]) -> ThreadState:
 
 
 def parse_fault(data: object) -> MirrorFault | None:
-    """A fault from its stored form."""
+    """Parse a fault from its stored form; return None for anything but an object."""
     if not isinstance(data, Mapping):
         return None
     return MirrorFault(**{key: data[key] for key in MirrorFault._fields if key in data})
 
 
 def render_channel(state: ChannelState) -> dict[str, Any]:
-    """The stored form of a channel's state."""
+    """Return the stored form of a channel's state."""
     data = state._asdict()
     data["fault"] = state.fault._asdict() if state.fault else None
     data["refused"] = {what: fault._asdict() for what, fault in state.refused.items()}
@@ -208,7 +210,7 @@ def render_channel(state: ChannelState) -> dict[str, Any]:
 
 
 def parse_channel(data: Mapping[str, Any]) -> ChannelState:
-    """A channel's state from its stored form."""
+    """Parse a channel's state from its stored form."""
     known = {key: data[key] for key in ChannelState._fields if key in data}
     known["fault"] = parse_fault(known.get("fault"))
     faults = {str(k): parse_fault(v) for k, v in (known.get("refused") or {}).items()}
@@ -220,14 +222,14 @@ def parse_channel(data: Mapping[str, Any]) -> ChannelState:
 
 
 class MirrorStep(StrEnum):
-    """What the mirror does after a request."""
+    """The step of the mirror after a request."""
 
-    NEXT = "next"  # it is recorded as shown; the next part
-    LOOK = "look"  # look for it; sent again once when it is not there, else it stays `trying`
-    WAIT = "wait"  # it stays first in the outbox until the time that was given
-    RENEW = "renew"  # the post to change is gone: its state goes out as a new one
-    HOLD = "hold"  # it stays first, reported once; `mirror push --again` tries it again
-    LOCK = "lock"  # the same, and the binding says locked
+    NEXT = "next"  # the part is recorded as shown; go on with the next part
+    LOOK = "look"  # look for the part; send it once more if it is missing, else it stays `tried`
+    WAIT = "wait"  # the part stays first in the outbox until the given time
+    RENEW = "renew"  # the post to edit is gone: its text goes out as a new post
+    HOLD = "hold"  # the part stays first, reported once; `mirror push --again` tries it again
+    LOCK = "lock"  # the same, and the binding is marked as locked
     LOSE = "lose"  # the binding has ended as gone; its outbox is kept
     STOP = "stop"  # the channel is off until its fingerprint changes, or --again
 
@@ -248,5 +250,5 @@ NEXT: Mapping[ChannelVerdict, MirrorStep] = {
 
 
 def nonce_of(*words: str) -> str:
-    """25 characters that are the same on every try, and differ for another text or place."""
+    """Return 25 characters that are the same on every try, and differ for another text or place."""
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:25]

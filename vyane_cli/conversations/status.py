@@ -1,7 +1,7 @@
-"""What the mirror has come to, from its own files. Asks no channel and changes nothing.
+"""Status of the mirror, from its own files. Asks no channel and changes nothing.
 
-A channel that cannot be opened here, such as for want of a token, is an error of its own: a run in
-another environment may be well.
+A channel that cannot be opened here, for example for want of a token, is reported as an error of
+its own: a run in another environment may work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
-    """How far one conversation has come, and what holds it up."""
+    """The progress of one conversation, and what blocks it."""
 
     conversation: str
     binding_id: str
@@ -47,7 +47,7 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStatus:
-    """How a channel is, as `mirror status` prints it."""
+    """The status of a channel, as `mirror status` prints it."""
 
     channel: str
     state: str
@@ -58,7 +58,7 @@ class MirrorStatus:
 
 
 def describe_mirror(home: Home) -> tuple[MirrorStatus, ...]:
-    """Return each channel that is set up, with its conversations."""
+    """Return the status of each channel that is set up, with its conversations."""
     return tuple(_channel(home, name) for name in configured(home))
 
 
@@ -136,7 +136,7 @@ def _row(binding: Binding, thread: ThreadState | None) -> ConversationRow:
 
 
 def board_rows(home: Home, name: str, place: str) -> list[ConversationRow]:
-    """Return a row for what is sent to the channel itself, once something was."""
+    """Return a row for the channel's own conversation if it exists or messages wait for it."""
     waiting = len(waiting_for(home.layout, name))
     if not (place or waiting):
         return []

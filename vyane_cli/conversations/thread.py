@@ -1,7 +1,7 @@
-"""One conversation of a run: its outbox is shown, part by part, each once and in order.
+"""One conversation of a run, whose outbox is shown part by part, each once and in order.
 
-Commit points: the part is marked `tried` before it is sent, and leaves the outbox after it was
-answered. A crash in between leaves a part that is looked for before it is sent again.
+Commit points: a part is marked `tried` before it is sent, and leaves the outbox after the channel
+has answered. A crash in between leaves a part that is looked for before it is sent again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vyane_cli.sessions.worker import Worker
 from vyane_cli.storage.layout import Layout
 
 LOOKS = 2
-"""So often a part is sent in one run while its fate stays unknown."""
+"""Most times that a part is sent in one run while its fate is unknown."""
 
 
 class ConversationThread:
@@ -46,25 +46,25 @@ class ConversationThread:
         self.problem = ""
 
     def keep(self, state: ThreadState) -> None:
-        """Keep the state, durably, if it is another one."""
+        """Save the state, durably, if it has changed."""
         if state != self.state:
             mirrors.save_thread(self.run.home.layout, self.binding, state)
             self.state = state
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing is asked of this conversation now."""
+        """Return whether no request may be made for this conversation now."""
         fault = self.state.fault
         if self.binding.locked:
             return True
-        if fault is None or fault.verdict == ChannelVerdict.LOCKED:  # it was opened again
+        if fault is None or fault.verdict == ChannelVerdict.LOCKED:  # reopened since then
             return False
         return (
             fault.verdict != ChannelVerdict.LATER or fault.retry_ms > self.run.home.clock().now_ms
         )
 
     def again(self) -> None:
-        """Forget why it was left alone."""
+        """Forget why the conversation was left alone."""
         self.keep(self.state._replace(fault=None))
         if self.binding.locked:
             set_locked(self.run.home, self.binding, False)
@@ -73,7 +73,7 @@ class ConversationThread:
     # ------------------------------------------------------------------ the outbox
 
     def put(self, items: list[PendingPart]) -> tuple[PendingPart, ...]:
-        """The outbox with these behind it. Of a slot only the newest text waits."""
+        """Return the outbox with these parts at its end. Only the newest text of a slot waits."""
         outbox = list(self.state.outbox)
         for item in items:
             same = [i for i, one in enumerate(outbox) if item.slot and one.slot == item.slot]
@@ -84,7 +84,7 @@ class ConversationThread:
         return tuple(outbox)
 
     def drain(self) -> bool:
-        """Show what waits; True when nothing is left that could be shown now."""
+        """Show the parts that wait; return True if none is left in the outbox."""
         position = 0
         while position < len(self.state.outbox):
             if self.run.over or self.run.blocked or self.blocked:
@@ -100,7 +100,7 @@ class ConversationThread:
                 self.keep(self.state._replace(slots=slots))
             elif item.slot and NEXT[outcome.verdict] is MirrorStep.WAIT and not outcome.everywhere:
                 self.problem = outcome.detail
-                position += 1  # progress waits; what was said after it does not
+                position += 1  # this part waits; the parts behind it do not
             else:
                 self.follow(outcome)
                 return False
@@ -158,7 +158,7 @@ class ConversationThread:
     # ------------------------------------------------------------------ title and end
 
     def mark(self, title: str, closed: bool) -> bool:
-        """Set title and end as they shall be; True when they are."""
+        """Set the title and close or reopen the conversation; return True if both are as wanted."""
         able, state = self.run.channel.capabilities, self.state
         now_ms = self.run.home.clock().now_ms
         rename = able.title and title != state.title
@@ -182,16 +182,16 @@ class ConversationThread:
             self.keep(state._replace(closed=closed if close else state.closed))
             return True
         if outcome.verdict is ChannelVerdict.LATER and not outcome.everywhere:
-            self.keep(state._replace(title_at_ms=outcome.retry_ms))  # a title holds up nothing
+            self.keep(state._replace(title_at_ms=outcome.retry_ms))  # a title blocks nothing else
             return False
-        if outcome.verdict is not ChannelVerdict.UNKNOWN:  # to set it once more is harmless
+        if outcome.verdict is not ChannelVerdict.UNKNOWN:  # setting it once more is harmless
             self.follow(outcome)
         return False
 
-    # ------------------------------------------------------------------ what an answer leads to
+    # ------------------------------------------------------------------ outcomes
 
     def follow(self, outcome: ChannelOutcome) -> None:
-        """What the table says of an answer that is not DONE."""
+        """Apply the step that `NEXT` gives for an outcome other than DONE."""
         home = self.run.home
         self.problem = outcome.detail or outcome.reason
         match NEXT[outcome.verdict]:
@@ -207,52 +207,52 @@ class ConversationThread:
                 self.keep(self.state._replace(fault=fault_of(outcome, home.clock().at)))
                 lose(self.run, self.binding)
             case _:
-                pass  # STOP and a wait everywhere are the channel's; LOOK is for the next run
+                pass  # STOP and a wait everywhere belong to the channel; LOOK is for the next run
 
 
 def prune(slots: dict[str, Slot]) -> dict[str, Slot]:
-    """The overview, and of the tools the newest."""
+    """Return the slots without those of tools, except the newest of them."""
     tools = [name for name in slots if name.startswith("tools-")]
     return {name: slot for name, slot in slots.items() if name not in tools[:-1]}
 
 
 def single(part: Part) -> Part:
-    """A part that is changed in place makes no sound."""
+    """Return a part without notification or mention, because edits in place make no sound."""
     return part._replace(notify=False, mention=())
 
 
 FAREWELL = "farewell"
-"""What `ended` says of a conversation whose binding ended before its session."""
+"""The value of `ended` in a conversation whose binding ended before its session."""
 
 
 def load_state(layout: Layout, binding: Binding) -> ThreadState:
-    """What is known of a conversation; of a new one what its session's last place had left."""
+    """Load the state of a conversation, or inherit it from the session's previous conversation."""
     fresh = ThreadState(
         binding.id,
         binding.target_session,
         binding.generation,
         binding.open_since,
-        begun=False,  # what was written there before is not for this session
+        begun=False,  # messages written there before are not for this session
     )
     known = mirrors.load_thread(layout, binding)
     if known is not None and known.session == binding.target_session:
         if known.generation == binding.generation:
             return known
-        return known._replace(  # bound again: it goes on
+        return known._replace(  # bound again: the state goes on
             generation=binding.generation,
             open_since=binding.open_since,
             begun=known.begun and known.open_since == binding.open_since,
             ended="" if known.ended == FAREWELL else known.ended,
             fault=None,
         )
-    if known is not None:  # the conversation spoke to another session before
+    if known is not None:  # the conversation belonged to another session before
         fresh = fresh._replace(last=known.last, title=known.title, closed=known.closed)
         fresh = fresh._replace(inbound=known.inbound, seen=known.seen)
     return inherit(layout, binding, fresh)
 
 
 def inherit(layout: Layout, binding: Binding, fresh: ThreadState) -> ThreadState:
-    """Go on where the session's earlier conversation of this channel ended."""
+    """Return the state, going on where the session's earlier conversation on this account ended."""
     earlier = [
         one
         for one in on_channel(
@@ -280,16 +280,19 @@ SPEAKER = Speaker(FromKind.EXTERNAL, VYANE, VYANE)
 
 
 def lose(run: Run, binding: Binding) -> Binding | None:
-    """End it without last words, for nobody could read them. None: it had ended before."""
+    """End a binding without last words, because nobody could read them.
+
+    Returns None if it had ended before.
+    """
     ended = end_one(run.home, binding, EndReason.GONE, status=BindingStatus.ENDED)
-    if ended is not None and not run.settings.recreate:  # else another is made at once
+    if ended is not None and not run.settings.recreate:  # else a new conversation is made at once
         with suppress(VyaneError):
             _tell(run, ended)
     return ended
 
 
 def _tell(run: Run, binding: Binding) -> None:
-    """A quiet message: it starts no turn."""
+    """Send the session's parent, or the session, a quiet message, which starts no turn."""
     layout = run.home.layout
     workers = registry.Registry(layout).workers
     session = registry.load_logical_session(layout, binding.target_session)
@@ -305,42 +308,42 @@ def _tell(run: Run, binding: Binding) -> None:
 
 
 def _lead_of(worker: Worker | None, parent: Worker | None) -> Worker | None:
-    """The parent, where it is there; else the session itself."""
+    """Return the first of parent and worker that exists and is not final, if any."""
     return next((one for one in (parent, worker) if one is not None and not one.final), None)
 
 
 class Pen:
-    """One conversation's, for what belongs into the outbox together."""
+    """A collector of parts that go into one conversation's outbox together."""
 
     def __init__(self, thread: ConversationThread) -> None:
         self.thread, self.run = thread, thread.run
         self.items: list[PendingPart] = []
         self.shown: list[str] = []
-        """Digests of whole answers among them."""
+        """Digests of the whole answers among the parts."""
 
     def take(self) -> tuple[list[PendingPart], list[str]]:
-        """What was gathered so far, with the digests; it begins anew."""
+        """Return the parts gathered so far, with the digests, and start over."""
         taken = self.items, self.shown
         self.items, self.shown = [], []
         return taken
 
     def keep(self) -> None:
-        """Put what was gathered into the outbox, durably."""
+        """Put the gathered parts into the outbox, durably."""
         items, _ = self.take()
         self.thread.keep(self.thread.state._replace(outbox=self.thread.put(items)))
 
     def put_slot(self, name: str, nonce: str, text: str) -> None:
-        """A post that is changed in place, if its text is another one."""
+        """Add a post that is edited in place, if its text has changed."""
         slot = self.thread.state.slots.get(name)
         for part in self.run.channel.plan(Post(text))[:1]:
             if slot is None or slot.text != part.text:
-                # each change is an item of its own: one that was sent keeps its nonce
+                # each change is a part of its own: one that was sent keeps its nonce
                 used = {one.nonce for one in self.thread.state.outbox}
                 unique = nonce if nonce not in used else nonce_of(nonce, part.text)
                 self.items.append(PendingPart(unique, single(part), name))
 
     def say(self, said: Said, epoch: str, seq: object, position: int) -> None:
-        """A post of its own; epoch, sequence number and position tell it from any other."""
+        """Add a post of its own, identified by epoch, sequence number and position."""
         mention = self.run.settings.ping_users if said.notify else ()
         parts = self.run.channel.plan(Post(said.text, said.notify, mention))
         for number, part in enumerate(parts):

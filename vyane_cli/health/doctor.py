@@ -1,4 +1,4 @@
-"""Doctor: look at everything, change nothing; each finding with its next step."""
+"""Doctor: the read-only checks of an installation and its state, with a next step for each."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ CHECKS: Mapping[str, Callable[[Subject], Finding]] = {
 # fmt: on
 
 WITHOUT_STATE = ("state_folder", "disk_space", "hooks", "guard", "shell_noise")
-"""What can be looked at before `vyane init`."""
+"""Checks that can be made before `vyane init`."""
 
 
 class Check(NamedTuple):
-    """One check's result, as `vyane doctor --json` lists it."""
+    """The result of one check, as `vyane doctor --json` lists it."""
 
     check: str
     ok: bool
@@ -65,7 +65,10 @@ class Check(NamedTuple):
 
 
 def examine(home: Home, host: HostSettings, folder: str) -> list[Check]:
-    """Every check in the order of the table. Works on a read-only state, and on none."""
+    """Run every check in the order of the table.
+
+    Works on a read-only state folder, and on a missing one.
+    """
     subject = Subject(home, host, folder)
     names = CHECKS if subject.there else WITHOUT_STATE
     return [_run(name, subject) for name in names]

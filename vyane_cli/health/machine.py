@@ -1,4 +1,4 @@
-"""Checks of the machine: who holds a lock, whether the clocks can be trusted."""
+"""Checks of the machine: locks, clocks, hooks, guard, shells, and the waiting times in force."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vyane_cli.setup.hooks import HooksState, Scope
 from vyane_cli.storage import files, journal, processes
 
 PATIENCE_S = 1.0
-"""A lock that the same process holds for so long is worth a word."""
+"""Seconds for which the same process may hold a lock before it is reported."""
 AHEAD_S = 60.0
 
 
@@ -30,11 +30,11 @@ class Holder(NamedTuple):
 
     @property
     def stuck(self) -> bool:
-        """Whether it cannot let go by itself."""
+        """Return whether the process cannot release the lock by itself."""
         return self.state in ("stopped", "tracing-stop", "zombie", "gone")
 
     def __str__(self) -> str:
-        """In words."""
+        """Return the holder in words."""
         return f"{self.lock} is held by process {self.pid} ({self.name or '?'}, {self.state})"
 
 
@@ -59,7 +59,7 @@ def locks(subject: Subject) -> Finding:
 
 
 def holders(folder: str) -> list[Holder]:
-    """Who holds which lock, by the kernel's own list; no lock is touched."""
+    """List the holders of locks from the kernel's own list; no lock is touched."""
     inodes = {}
     for name in files.listdir(folder):
         try:
@@ -93,7 +93,7 @@ def _describe(lock: str, pid: int) -> Holder:
 
 
 def _probe(folder: str) -> list[Holder]:
-    """Where the kernel has no list (macOS): what cannot be had at once is held by somebody."""
+    """List the locks that cannot be taken at once, where the kernel has no list (macOS)."""
     try:
         import fcntl
     except ImportError:
@@ -136,7 +136,7 @@ def clock(subject: Subject) -> Finding:
 
 
 def _records(subject: Subject) -> list[tuple[str, float]]:
-    """The time in the last line of each inbox and timeline."""
+    """Return the time in the last line of each inbox and timeline, with its path."""
     layout = subject.layout
     paths = [
         layout("messages", "inbox", name)

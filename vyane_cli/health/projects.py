@@ -1,4 +1,4 @@
-"""Checks of rounds: the throttles, the timers, and whether a round runs as a timer runs it."""
+"""Checks of projects, channels and notifications, such as whether rounds run as timers run them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from vyane_cli.projects.schedule_rules import Schedules, completed, were_due
 from vyane_cli.sessions import markers
 
 BARE = {"PATH": "/usr/bin:/bin"}
-"""What cron gives: no HOME, no language."""
+"""The environment that cron gives: no HOME, no language."""
 ROUND_S = 30.0
 MISSED = 3
-"""So many rounds that were due and left no trace are no accident."""
+"""Rounds that were due and left no trace; so many missed rounds are no accident."""
 INSTALL = "run `vyane schedule install --project {}` in a shell that finds what is missing"
 
 
@@ -84,9 +84,10 @@ def schedule_timers(subject: Subject) -> Finding:
 
 
 def _were_missed(home: Home, project: str, known: Schedules) -> bool:
-    """Whether rounds had to come and left no trace, in the time that the machine was awake.
+    """Return whether rounds were due and left no trace while the machine was awake.
 
-    Since the last one or the boot, and since the schedules were changed.
+    Only the time since the last round or the boot, and since the last change of the schedules,
+    counts.
     """
     clock, last = home.clock(), last_round(home, project) or {}
     awake_ms = clock.awake_ms
@@ -122,7 +123,7 @@ def rounds(subject: Subject) -> Finding:
 
 
 def _try(command: tuple[str, ...]) -> tuple[str, str]:
-    """What is wrong with a round in the bare environment, and its cell."""
+    """Try a round in the bare environment; return its problem, or nothing and its cell."""
     words = [*command, "--dry-run", "--json"]
     try:
         ran = subprocess.run(
@@ -223,7 +224,7 @@ def conversations(subject: Subject) -> Finding:
         channel = mirrors.load_channel(subject.layout, name, "default")
         for row in board_rows(subject.home, name, channel.board):
             waiting += row.waiting
-            if row.waiting and row.fix:  # a rate limit has none
+            if row.waiting and row.fix:  # a rate limit has no fix
                 held.append(f"{row.session}: {row.detail}")
                 fix = fix or row.fix
         for fault in channel.refused.values():

@@ -1,7 +1,7 @@
-"""Repairs: what `vyane doctor --fix` may do without asking.
+"""Repairs: the changes that `vyane doctor --fix` makes without asking.
 
-Each takes the lock of what it changes, looks again under it, and keeps a copy of every byte that it
-takes away. What only a person can decide (a damaged document, a dead worker) is left alone.
+Each repair takes the lock of what it changes, looks again under it, and keeps a copy of every byte
+that it removes. What only a person can decide (a damaged document, a dead worker) is left alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from vyane_cli.upkeep.expire import all_boxes
 
 
 class Repair(NamedTuple):
-    """One thing that was put right, or could not be."""
+    """One repair that was made, or that failed."""
 
     what: str
     done: str
@@ -37,7 +37,10 @@ class Repair(NamedTuple):
 
 
 def repair(home: Home, host: HostSettings, folder: str) -> list[Repair]:
-    """Every safe repair. An error of one holds up no other. A second run finds nothing to do."""
+    """Make every safe repair. An error of one does not stop the others.
+
+    A second run finds nothing to do.
+    """
     subject = Subject(home, host, folder)
     done: list[Repair] = []
     if not subject.there:
@@ -57,7 +60,7 @@ def repair(home: Home, host: HostSettings, folder: str) -> list[Repair]:
 
 
 def _each(what: str, action: Callable[[], str]) -> Iterator[Repair]:
-    """The action's report, if it did something; its error otherwise."""
+    """Yield the report of the action if it did something, or its error."""
     try:
         done = action()
     except VyaneError as error:
@@ -68,7 +71,7 @@ def _each(what: str, action: Callable[[], str]) -> Iterator[Repair]:
 
 
 def mend_modes(subject: Subject) -> Iterator[Repair]:
-    """Folders 0700, files 0600; nothing where anything lies that is not ours."""
+    """Set folders to 0700 and files to 0600, unless the root holds files that are not vyane's."""
     if os.path.isdir(subject.layout.root) and strangers(subject.layout.root):
         return
     for path, right in list(state.wrong_modes(subject.layout)):
@@ -77,12 +80,12 @@ def mend_modes(subject: Subject) -> Iterator[Repair]:
             before = os.lstat(path).st_mode & 0o7777
             os.chmod(path, right)
         except FileNotFoundError:
-            continue  # a marker or a temporary file that is gone by now
+            continue  # a marker or a temporary file that was removed meanwhile
         yield Repair(path, f"mode {before:04o} is {right:04o} now")
 
 
 def mend_inboxes(subject: Subject) -> Iterator[Repair]:
-    """Damaged lines and a torn tail go to the quarantine; the good lines stay."""
+    """Move damaged lines and torn tails of inboxes to the quarantine; the good lines stay."""
     for box in all_boxes(subject.home):
         if state.flaws(box.path) or state.torn(box.path):
 
@@ -95,10 +98,10 @@ def mend_inboxes(subject: Subject) -> Iterator[Repair]:
 
 def _mend_inbox(path: str, root: str) -> str:
     found, tail = state.flaws(path), state.torn(path)
-    box = inbox.Inbox(path, root)  # refuses lines of a newer vyane
+    box = inbox.Inbox(path, root)  # raises for lines of a newer vyane
     try:
         if any(line.damage is not None for line in journal.read(path)):
-            box.repair()  # with a torn tail, too
+            box.repair()  # repairs a torn tail, too
         elif box.writer.torn:
             box.writer.append([])
     finally:
@@ -107,7 +110,7 @@ def _mend_inbox(path: str, root: str) -> str:
 
 
 def mend_journals(subject: Subject) -> Iterator[Repair]:
-    """The same for outboxes, archives, audits, and the list of what a person is needed for."""
+    """Repair outboxes, archives, projects' journals and the person's list in the same way."""
     layout, inboxes = subject.layout, subject.layout("messages", "inbox") + os.sep
     for path in state.journals(layout):
         if path.startswith(inboxes) or not (state.flaws(path) or state.torn(path)):
@@ -116,7 +119,7 @@ def mend_journals(subject: Subject) -> Iterator[Repair]:
 
 
 def _mend_alone(home: Home, path: str) -> str:
-    """Mend a journal under the lock of its writers: what they append meanwhile would be lost."""
+    """Repair a journal under its writers' lock, so that no line they append meanwhile is lost."""
     layout = home.layout
     folder, name = os.path.split(path)
     if not path.startswith(layout("projects") + os.sep):
@@ -172,10 +175,10 @@ def _report(lines: int, tail: int) -> str:
 
 
 def mend_timelines(subject: Subject) -> Iterator[Repair]:
-    """A damaged timeline is cut before its first damage, and says so.
+    """Cut a damaged timeline before its first damage, and record the cut in it.
 
-    What follows the damage is kept in the quarantine, with the whole file: its events stand on an
-    order that cannot be proven any more, and a reader must never be told a story with a gap in it.
+    What follows the damage is kept in the quarantine, with the whole file: its events rely on an
+    order that can no longer be proven, and a reader must never see a story with a gap.
     """
     for session, path in state.timelines(subject.layout):
         if state.torn(path) or state.timeline_flaw(session, path) is not None:
@@ -192,7 +195,7 @@ def _mend_timeline(home: Home, session: str, path: str) -> str:
     flaw = state.timeline_flaw(session, path)
     if flaw is None:
         if not tail:
-            return ""  # mended in the meantime
+            return ""  # repaired in the meantime
         writer = journal.open_writer(path, root)
         try:
             writer.append([])
@@ -215,7 +218,7 @@ def _mend_timeline(home: Home, session: str, path: str) -> str:
 
 
 def _sound_prefix(session: str, path: str) -> tuple[int, journal.JournalLine | None]:
-    """The offset after the last line before the damage, and that line."""
+    """Return the offset after the last line before the damage, and that line."""
     checker = Checker(session)
     last: journal.JournalLine | None = None
     for line in journal.read(path):
@@ -228,7 +231,7 @@ def _sound_prefix(session: str, path: str) -> tuple[int, journal.JournalLine | N
 def _note(
     home: Home, session: str, last: journal.JournalLine, flaw: state.Flaw, kept: str
 ) -> bytes:
-    """The line of a Diagnostic after the last sound one."""
+    """Return the line of a diagnostic that follows the last sound line."""
     from vyane_cli.storage import document
 
     record = last.record or {}
@@ -253,11 +256,11 @@ def _note(
     return document.encode_line(rendered)
 
 
-# ------------------------------------------------------------------ what is derived
+# ------------------------------------------------------------------ derived files
 
 
 def mend_names(subject: Subject) -> Iterator[Repair]:
-    """The names for completion, from the registry."""
+    """Rewrite the names for completion from the registry."""
     if state.names(subject).ok:
         return
     with subject.home.held((LockKind.REGISTRY, "")):
@@ -267,7 +270,7 @@ def mend_names(subject: Subject) -> Iterator[Repair]:
 
 
 def mend_page(subject: Subject) -> Iterator[Repair]:
-    """NEED-USER.md, from its journal."""
+    """Rewrite NEED-USER.md from its journal."""
     if state.need_user_page(subject).ok:
         return
     with subject.home.held((LockKind.QUEUE, "")):
@@ -276,7 +279,7 @@ def mend_page(subject: Subject) -> Iterator[Repair]:
 
 
 def mend_markers(subject: Subject) -> Iterator[Repair]:
-    """What the guard looks at, from the inboxes."""
+    """Set the markers that the guard reads from the inboxes."""
     home, layout = subject.home, subject.layout
     for session_id in dict.fromkeys(one.session for one in sessions.wrong_markers(subject)):
         session = registry.load_session(layout, session_id)

@@ -1,4 +1,4 @@
-"""Checks of the sessions: hooks that do not run, workers that died, mail that lies."""
+"""Checks of the sessions: hooks that do not run, workers that died, overdue mail, wrong markers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.session import HostSession, Markers
 
 LAST_EVENTS = 20
-"""Hooks that missed so many tool events of a session are dead."""
+"""Tool events of a session after which hooks that missed them all count as dead."""
 SILENT_S = 300.0
-"""So are hooks that missed whatever else it did for so long."""
+"""Seconds of any other work of a session after which hooks that missed it count as dead."""
 SETTLED_S = 30.0
 TAIL_BYTES = 4 * 1024 * 1024
 LONG_S = 900.0
@@ -51,7 +51,7 @@ def hooks_alive(subject: Subject) -> Finding:
 
 
 def missed_since(session: HostSession, beat_s: float, now_s: float) -> str:
-    """What the session did that its hooks did not see, by its transcript; empty when nothing."""
+    """Return the work of a session that its hooks missed, by its transcript; empty if none."""
     tools, latest = activity(session.transcript, beat_s)
     if tools >= LAST_EVENTS:
         return f"its hooks have not run over its last {tools} tool events"
@@ -61,9 +61,11 @@ def missed_since(session: HostSession, beat_s: float, now_s: float) -> str:
 
 
 def activity(transcript: str, since_s: float) -> tuple[int, float]:
-    """(tool results after a moment, time of the last answer or prompt) from a transcript's end.
+    """Return the activity at the end of a transcript.
 
-    One JSON object a line, with `timestamp` in ISO 8601; what has none goes by the file's time.
+    That is (tool results after a moment, time of the last answer or prompt). A transcript has one
+    JSON object a line, with `timestamp` in ISO 8601; a line without a timestamp gets the file's
+    time.
     """
     try:
         modified = os.stat(transcript).st_mtime
@@ -160,7 +162,7 @@ def ambiguous_sessions(subject: Subject) -> Finding:
 
 def overdue(subject: Subject) -> Finding:
     """Nobody who runs has startable mail lying past its time."""
-    grace = subject.config.limits.overdue_ms + 60_000  # an overdue one is rung again once a minute
+    grace = subject.config.limits.overdue_ms + 60_000  # overdue mail is rung again once a minute
     late = set(markers.overdue(subject.layout, subject.clock.now_ms, grace, 1000))
     found = [seen.worker.name for seen in subject.live if seen.worker.id in late]
     if not found:
@@ -220,7 +222,7 @@ def _waiting(home: Home, seen: ExaminedWorker) -> list[MailEntry]:
 
 
 class Mark(NamedTuple):
-    """A worker whose markers are not what its inbox says."""
+    """A worker whose markers disagree with its inbox."""
 
     worker: str
     session: str
@@ -232,7 +234,7 @@ def marker_files(subject: Subject) -> Finding:
     """The small files that the guard looks at agree with the inboxes."""
     found = wrong_markers(subject)
     if found:
-        found = [one for one in found if one in wrong_markers(subject)]  # a tick was at work
+        found = [one for one in found if one in wrong_markers(subject)]  # a tick was running
     if not found:
         return Finding(True, "all as the inboxes say")
     names = {seen.worker.id: seen.worker.name for seen in subject.workers}
@@ -241,7 +243,7 @@ def marker_files(subject: Subject) -> Finding:
 
 
 def wrong_markers(subject: Subject) -> list[Mark]:
-    """The live sessions whose markers are wrong, as far as can be seen without their locks."""
+    """Return the wrong markers of live sessions, as far as visible without their locks."""
     found = []
     for seen in subject.live:
         session = seen.look.session
@@ -263,7 +265,7 @@ def wrong_markers(subject: Subject) -> list[Mark]:
 
 
 def planned(home: Home, session: HostSession) -> Markers:
-    """What the markers of a session must say."""
+    """Return the markers that a session must have."""
     boxes = [
         inbox.read(path).mailbox for path in boxes_of(home, session.worker, session.logical_session)
     ]

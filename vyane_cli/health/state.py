@@ -1,4 +1,4 @@
-"""Checks of the state folder: modes, settings, damage, space, what lies there and waits."""
+"""Checks of the state folder: modes, settings, space, damage, derived files, waiting hook calls."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def modes(subject: Subject) -> Finding:
         for path, found in _files(root)
         if found.st_uid != os.geteuid()
     ]
-    if foreign:  # as after a run with sudo: a lock of root's keeps every other command out
+    if foreign:  # as after a run with sudo: a lock that root owns keeps every other command out
         fix = f"run `sudo chown -R $USER {root}`"
         return Finding(False, f"of another account: {some(foreign)}", fix)
     wrong = [path for path, _ in wrong_modes(subject.layout)]
@@ -74,7 +74,7 @@ def modes(subject: Subject) -> Finding:
 
 
 def wrong_modes(layout: Layout) -> Iterator[tuple[str, int]]:
-    """Each file or folder of ours with a wrong mode, and the right one."""
+    """Yield each file or folder of this user with a wrong mode, and the right mode."""
     for path, found in _files(layout.root):
         if found.st_uid != os.geteuid():
             continue
@@ -85,7 +85,7 @@ def wrong_modes(layout: Layout) -> Iterator[tuple[str, int]]:
 
 
 def _files(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Each file and folder that is ours. Links are others' business."""
+    """Yield each file and folder that belongs to vyane, except symbolic links."""
     others = set(strangers(root)) if os.path.isdir(root) else set()
     for folder, below, names in os.walk(root):
         if folder == root:
@@ -131,7 +131,7 @@ def disk_space(subject: Subject) -> Finding:
 
 
 class Flaw(NamedTuple):
-    """Damage in one journal: its line, and what is wrong."""
+    """Damage in a journal: its line, and the reason."""
 
     path: str
     line: int
@@ -140,7 +140,7 @@ class Flaw(NamedTuple):
 
 
 def journals(layout: Layout) -> Iterator[str]:
-    """Every append-only file of lines, timelines aside."""
+    """Yield every append-only file of lines, except timelines."""
     for folder in ("inbox", "outbox"):
         for name in files.listdir(layout("messages", folder)):
             if name.endswith(".jsonl") and not name.startswith("."):
@@ -157,7 +157,7 @@ def journals(layout: Layout) -> Iterator[str]:
 
 
 def timelines(layout: Layout) -> Iterator[tuple[str, str]]:
-    """Each timeline: its logical session and its file."""
+    """Yield each timeline: its logical session and its file."""
     for session in files.listdir(layout("timelines")):
         path = layout("timelines", session, "events.jsonl")
         if os.path.exists(path):
@@ -165,7 +165,7 @@ def timelines(layout: Layout) -> Iterator[tuple[str, str]]:
 
 
 def flaws(path: str) -> list[Flaw]:
-    """The damaged lines of a journal."""
+    """Return the damaged lines of a journal."""
     return [
         Flaw(path, number, line.damage.reason, line.damage.newer)
         for number, line in enumerate(journal.read(path), 1)
@@ -174,7 +174,7 @@ def flaws(path: str) -> list[Flaw]:
 
 
 def timeline_flaw(session: str, path: str) -> Flaw | None:
-    """The first damage of a timeline: from there on it is refused."""
+    """Return the first damage of a timeline: from there on, readers refuse it."""
     try:
         log.check(path, session)
     except CorruptStateError as error:
@@ -202,7 +202,10 @@ def damaged_lines(subject: Subject) -> Finding:
 
 
 def torn(path: str) -> int:
-    """How many bytes follow the last newline: a writer that died, or one at this very moment."""
+    """Return the number of bytes after the last newline.
+
+    They come from a writer that died, or from one that is writing at this moment.
+    """
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -320,7 +323,7 @@ def quarantined(subject: Subject) -> Finding:
     )
 
 
-# ------------------------------------------------------------------ what is derived, and what waits
+# ------------------------------------------------------------------ derived files, logs and spool
 
 
 def names(subject: Subject) -> Finding:
@@ -333,7 +336,7 @@ def names(subject: Subject) -> Finding:
 
 
 def names_text(layout: Layout) -> str:
-    """What `worker-names` must hold."""
+    """Return the text that `worker-names` must hold."""
     workers = registry.Registry(layout).listing()
     return "".join(f"{name}\n" for name in sorted({w.name for w in workers if not w.final}))
 

@@ -1,4 +1,4 @@
-"""Status: how each project stands, and what its next round would do. Nothing is changed."""
+"""Status: read-only views of each project with its next round, and of the installation."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class ShownTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextRound:
-    """What the next round of a project would do, when, and why."""
+    """The next round of a project: when it comes, what it would do, and why."""
 
     at: float | None
-    """When it comes; None when no timer brings it."""
+    """When the round comes, in Unix seconds; None if no active schedule has one."""
     paused: bool
     cell: Cell
     reason: str
@@ -60,7 +60,7 @@ class NextRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectStanding:
-    """How a project stands."""
+    """The state of a project."""
 
     project: str
     dir: str
@@ -68,7 +68,7 @@ class ProjectStanding:
     goal: GoalState
     title: str
     left: tuple[str, ...]
-    """What the goal still asks for."""
+    """The items that the goal still asks for."""
     tasks: Mapping[TaskStatus, int]
     shown: tuple[ShownTask, ...]
     schedules: tuple[ScheduleReport, ...]
@@ -80,12 +80,12 @@ class ProjectStanding:
 
 
 def list_standings(home: Home) -> list[ProjectStanding]:
-    """Return every project; what cannot be read of one stands in its `readings`."""
+    """Return the state of every project; what cannot be read stands in the project's `readings`."""
     return [standing(home, project) for project in projects.listing(home.layout)]
 
 
 def standing(home: Home, project: Project) -> ProjectStanding:
-    """Return how one project stands."""
+    """Return the state of one project."""
     plans, paused, problem = _schedules(home, project)
     environ = home.environ
     try:
@@ -132,13 +132,16 @@ def standing(home: Home, project: Project) -> ProjectStanding:
 
 
 def _alert(home: Home, project: Project, made: Round) -> str:
-    """That nobody works, that something is left to do, and that no round comes for it soon."""
+    """Return the alert of a stalled project, else nothing.
+
+    It is stalled if nobody works, something is left to do, and no round for it comes soon.
+    """
     if made.verdict.cell not in (Cell.A, Cell.B):
         return ""
     try:
         way = way_to_a_round(home, project, schedule.load(home.layout, project.name))
     except CorruptStateError:
-        return ""  # which is said by itself
+        return ""  # the fault is reported by itself
     return f"{NEEDS[NeedKind.ALONE].text}: `{way}`" if way else ""
 
 
@@ -152,7 +155,7 @@ def _schedules(home: Home, project: Project) -> tuple[tuple[ScheduleReport, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Who is there, what waits, how projects stand, and what the person is needed for."""
+    """The workers, pending mail, projects, and what the person is needed for."""
 
     home: str
     initialised: bool
@@ -161,7 +164,7 @@ class Overview:
     oldest_pending_at: float | None
     projects: Sequence[ProjectStanding]
     unreadable: Sequence[str]
-    """What is wrong with the projects that cannot be read."""
+    """The faults of projects that cannot be read."""
     need_user: Sequence[Any]
     quarantined: int
 

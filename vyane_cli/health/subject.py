@@ -20,7 +20,7 @@ LIVE = (Liveness.BUSY, Liveness.IDLE)
 
 
 class Finding(NamedTuple):
-    """What one check found, and the next step if something is wrong."""
+    """The result of one check, and the next step if something is wrong."""
 
     ok: bool
     detail: str
@@ -28,19 +28,19 @@ class Finding(NamedTuple):
 
 
 class ExaminedWorker(NamedTuple):
-    """One worker with what its session's files say."""
+    """A worker and what its session's files say."""
 
     worker: Worker
     look: Look
 
     @property
     def live(self) -> bool:
-        """Whether its session runs."""
+        """Return whether the worker's session runs."""
         return self.look.liveness in LIVE
 
     @property
     def died(self) -> bool:
-        """Whether its process is gone and it never said good-bye."""
+        """Return whether the worker's process is gone and its session was never ended."""
         session = self.look.session
         return (
             session is not None
@@ -50,7 +50,7 @@ class ExaminedWorker(NamedTuple):
 
 
 class Subject:
-    """The state root and what several checks ask of it. Everything is read on first use."""
+    """The state root, and values that several checks need. Everything is read on first use."""
 
     def __init__(self, home: Home, host: HostSettings, folder: str) -> None:
         self.home, self.host, self.folder = home, host, folder
@@ -58,22 +58,25 @@ class Subject:
 
     @property
     def there(self) -> bool:
-        """Whether there is a state folder at all."""
+        """Return whether the state folder exists."""
         return os.path.isdir(self.layout.root)
 
     @property
     def config(self) -> Config:
-        """The settings in force; raises for a file that cannot be read."""
+        """Return the settings in force. Raises VyaneError for a file that cannot be read."""
         return self.home.config
 
     @cached_property
     def hooks(self) -> HooksStatus:
-        """The guard and the settings files."""
+        """Return the state of the guard and of the settings files."""
         return status(self.home, self.host, self.folder)
 
     @cached_property
     def workers(self) -> tuple[ExaminedWorker, ...]:
-        """Every worker that is not final. Of one whose document is damaged nothing is known."""
+        """Return every worker that is not final.
+
+        Nothing is known of a worker whose document is damaged.
+        """
         found = []
         for worker in registry.Registry(self.layout).listing():
             if worker.final:
@@ -93,11 +96,11 @@ class Subject:
 
     @property
     def live(self) -> list[ExaminedWorker]:
-        """The workers whose session runs."""
+        """Return the workers whose session runs."""
         return [seen for seen in self.workers if seen.live]
 
 
 def some(items: list[str], limit: int = 5) -> str:
-    """A list for a sentence: the first few, and how many more there are."""
+    """Return the first items as a list for a sentence, with the number of further items."""
     more = len(items) - limit
     return ", ".join(items[:limit]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""A tick and what the session's project needs after it: for every entry that serves a host."""
+"""The step after a tick, for every entry that serves a host: supervise the session's project."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def tick_and_supervise(
     guard: int = 0,
     rerun: bool = False,
 ) -> TickPlan | None:
-    """Run one call of a host, then supervise the project of its session, if it has one.
+    """Run the tick for a call of a host, then supervise the project of its session, if it has one.
 
-    Return the plan, as `delivery/tick.tick` does. A watch of the project's main worker sleeps
-    until a notice is due.
+    Return the plan, as `delivery.tick.tick` does. When a notice for the project's main worker is
+    due later, a watch of that main worker sleeps until then.
     """
     plan = tick(home, call, host, show, deadline, guard=guard, rerun=rerun)
     if plan is None or not os.path.isdir(home.layout.projects):
@@ -43,7 +43,7 @@ def tick_and_supervise(
 def _supervise(
     home: Home, worker: str, call: HookCall, plan: TickPlan, deadline: Deadline
 ) -> TickPlan:
-    """Give the session's project what it needs; return the plan, which may sleep for a notice."""
+    """Supervise the worker's project. Return the plan; `sleeps` is set if a notice is due later."""
     from vyane_cli.projects.supervise import supervise
 
     try:
@@ -57,7 +57,7 @@ def _supervise(
                 NeedKind.DAMAGED, path=error.path, message=error.message, hint=error.hint
             )
             call_person(home, damaged, deadline=deadline)
-        return plan  # the next tick of the project does it
+        return plan  # the next tick of the project tries again
     waits = outcome is not None and outcome.waits_ms is not None
     ours = outcome is not None and outcome.project.main == worker
     watching = (

@@ -1,4 +1,8 @@
-"""The projects of a home: create, edit, select, list."""
+"""Catalog of the projects of a home: create, edit, select and list them, and declare members.
+
+`select_project` is how every command of the ledger finds its project: by the given name, else by
+the working folder, else by the project of the worker that runs the command.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +39,16 @@ if TYPE_CHECKING:
 
 
 ALL = ""
-"""The lock key under which no two projects change their folders or main workers at once."""
+"""Key of the ledger lock that keeps two processes from changing the folders or main workers of
+projects at the same time."""
 
 
 class Created(NamedTuple):
-    """What `create` did."""
+    """Result of `create_project`."""
 
     project: Project
     created: bool
-    """False when it was there; files that were missing are made all the same."""
+    """False when the project already existed. Missing files are created in both cases."""
     files: tuple[str, ...]
 
 
@@ -58,7 +63,7 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectReport:
-    """A project with its members, what its tasks are at, and its goal."""
+    """A project with its members, the number of its tasks by status, and its goal."""
 
     name: str
     dir: str
@@ -68,29 +73,30 @@ class ProjectReport:
     members: tuple[str, ...]
     created_at: float
     here: bool
-    """Whether the working folder means it."""
+    """True when commands in the working folder select this project."""
     goal: GoalState
     goal_title: str | None
     tasks: Mapping[str, int] | None
-    """How many tasks have each status; None when the ledger cannot be read."""
+    """Number of tasks by status; None when the ledger cannot be read."""
     unreadable: tuple[UnreadableFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedReport:
-    """A project, and what `create` did for it."""
+    """A project as `project create` reports it."""
 
     project: ProjectReport = field(metadata={InJson: InJson(spread=True)})
     created: bool
-    """False when it was there."""
+    """False when the project already existed."""
     files: tuple[str, ...]
 
 
 def create_project(home: Home, name: str, folder: str, main: str = "") -> Created:
-    """Make a project: its files from the templates, then itself. Repeated it changes nothing.
+    """Create a project: first its files from the templates, then the project's own file.
 
-    ConflictError for a name that has another folder, a folder that has another project, and a
-    main worker of another project.
+    A repeated call changes nothing. ConflictError when the name belongs to a project in another
+    folder, when the folder belongs to another project, or when the main worker belongs to another
+    project.
     """
     check_name(name)
     place = real_folder("dir", folder)
@@ -116,7 +122,10 @@ def create_project(home: Home, name: str, folder: str, main: str = "") -> Create
 
 
 def _know_what_is_there(home: Home, name: str) -> None:
-    """The main worker is not told of what was done or blocked before the project began."""
+    """Record in the notices that the main worker knows the tasks already done or blocked.
+
+    It is not notified of changes that are older than the project.
+    """
     value = ledger.read(home.layout, name).ledger
     if value is None or not value.tasks:
         return
@@ -129,7 +138,7 @@ def _know_what_is_there(home: Home, name: str) -> None:
 def edit_project(
     home: Home, name: str, *, main: str | None = None, folder: str | None = None
 ) -> Project:
-    """Declare another main worker (empty: none) or another folder."""
+    """Declare another main worker (an empty text removes the declaration) or another folder."""
     name = named(home, name).name
     with home.held((LockKind.LEDGER, ALL), (LockKind.LEDGER, name)):
         known = projects.all_of(home.layout)
@@ -147,9 +156,10 @@ def edit_project(
 
 
 def select_here(home: Home, name: str, folder: str) -> Project:
-    """Declare one more folder, such as a worktree: commands typed in it mean this project.
+    """Declare one more folder, such as a worktree: commands typed there select this project.
 
-    A folder that was declared for another project is that one's no more.
+    If the folder was declared as a further folder of another project, that project loses it.
+    ConflictError when the folder is another project's `dir`.
     """
     name = named(home, name).name
     place = real_folder("dir", folder)
@@ -173,7 +183,7 @@ def select_here(home: Home, name: str, folder: str) -> Project:
 
 
 def join(home: Home, name: str, who: str) -> Worker:
-    """Declare that a worker, and all that it spawns, belongs to a project; no name: to none."""
+    """Declare that a worker, with all workers it spawns, belongs to a project; no name: to none."""
     wanted = named(home, name).name if name else None
     with home.held((LockKind.REGISTRY, "")):
         book = registry.Registry(home.layout)
@@ -192,7 +202,7 @@ def join(home: Home, name: str, who: str) -> Worker:
 
 
 def real_folder(field: str, folder: str) -> str:
-    """The folder as an absolute path without links; InvalidInputError when there is none."""
+    """Return the folder as an absolute path without links; InvalidInputError when it is missing."""
     place = os.path.realpath(os.path.expanduser(folder))
     if not os.path.isdir(place):
         raise InvalidInputError(field, folder, "a folder that is there")
@@ -228,15 +238,16 @@ def _check_folder(place: str, name: str, known: tuple[Project, ...]) -> None:
 
 
 def named(home: Home, name: str) -> Project:
-    """The project of this name. CorruptStateError when its own file cannot be read."""
+    """Return the project of this name. CorruptStateError when its own file cannot be read."""
     exact = projects.load(home.layout, name) if is_safe_id(name) else None
     return exact or find_project(name, projects.listing(home.layout))
 
 
 def select_project(home: Home, name: str = "", cwd: str = "") -> Project:
-    """The project that a command means. NotFoundError when none is named or declared.
+    """Return the project that a command means. NotFoundError when none is named or declared.
 
-    CorruptStateError when it is one that cannot be read, or may be.
+    CorruptStateError when the selected project cannot be read, and when none was found but an
+    unreadable project might be the one.
     """
     if name:
         return named(home, name)
@@ -253,7 +264,7 @@ def select_project(home: Home, name: str = "", cwd: str = "") -> Project:
         if belongs:
             return find_project(belongs, known)
     if faults:
-        raise faults[0]  # it may be the one
+        raise faults[0]  # the unreadable project may be the one that is meant
     listed = ", ".join(project.name for project in known)
     raise NotFoundError(
         "project of",
@@ -265,9 +276,10 @@ def select_project(home: Home, name: str = "", cwd: str = "") -> Project:
 
 
 def project_of_round(home: Home, name: str, *, dry_run: bool) -> Project:
-    """The project of a round. A person is called once for one that cannot be read.
+    """Return the project of a round. Call the person once for each project that cannot be read.
 
-    So it is for the others: no round of theirs would be heard of.
+    The round of one project does this for all projects, because an unreadable project has no round
+    that could report it. A dry run calls nobody.
     """
     if not dry_run:
         for fault in projects.survey(home.layout).faults:
@@ -279,7 +291,7 @@ def project_of_round(home: Home, name: str, *, dry_run: bool) -> Project:
 def _working_folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return os.sep
 
 
@@ -287,19 +299,19 @@ def _working_folder() -> str:
 
 
 def list_projects(home: Home, cwd: str = "") -> list[ProjectReport]:
-    """Return every project."""
+    """Return a report of every project."""
     known = projects.listing(home.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return [describe(home, project, known, here) for project in known]
 
 
 def faults_of(home: Home) -> tuple[CorruptStateError, ...]:
-    """What is wrong with the projects that cannot be read."""
+    """Return the errors of the projects that cannot be read."""
     return projects.survey(home.layout).faults
 
 
 def describe_project(home: Home, project: Project, cwd: str = "") -> ProjectReport:
-    """Return one project."""
+    """Return the report of one project."""
     known = projects.listing(home.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return describe(home, project, known, here)
@@ -308,7 +320,7 @@ def describe_project(home: Home, project: Project, cwd: str = "") -> ProjectRepo
 def describe(
     home: Home, project: Project, known: tuple[Project, ...], here: Project | None
 ) -> ProjectReport:
-    """Return a project with its members, what its tasks are at, and its goal."""
+    """Return a project with its members, the number of its tasks by status, and its goal."""
     workers = registry.Registry(home.layout).workers
     books = ledger.read(home.layout, project.name)
     counts: Mapping[str, int] | None = None

@@ -1,9 +1,9 @@
-"""Claims: which round started a task, so that no other starts it too, and when that ends.
+"""Claims: a claim records which round started a task, so that no other round starts it too.
 
 A round takes a claim under the ledger's lock, before it starts anything. The claim names the id
-that the worker will have: when the round dies in the middle, the next one looks for that worker in
-the registry and knows whether the start happened. A report of the task's worker renews the claim
-or, when it changes the status to any but running, ends it.
+that the worker will have. If the round dies midway, the next round looks for that worker in the
+registry and so knows whether the start happened. A report of the task's worker renews the claim, or
+ends the claim when the report changes the status to any other than running.
 """
 
 from __future__ import annotations
@@ -21,48 +21,50 @@ if TYPE_CHECKING:
 
 
 class TaskClaim(NamedTuple):
-    """One task, taken by one round for one worker."""
+    """One task, claimed by one round for one worker."""
 
     task: str
     worker: str
-    """Id of the worker that is to run it: fixed before it is spawned."""
+    """Id of the worker that is to run the task: fixed before the worker is spawned."""
     round: str
     """Id of the round."""
     at: float
     renewed_at: float
     process: Process | None = None
-    """The round's own process: it speaks for the claim until the worker is on record."""
+    """The round's own process. Its liveness decides about the claim until the worker is on
+    record."""
     generation: int = 0
-    """That of the task when it was taken."""
+    """The generation of the task when the claim was taken."""
     number: int = 0
-    """Of the claims of this task, the first is 1: their order, whatever the clock does."""
+    """Position among the claims of this task, from 1. It gives their order even if the clock is
+    changed."""
     boot: str = ""
-    """The boot of the last renewal, and when in it: the age is counted by these, in the time that
-    the machine was awake."""
+    """Boot id of the last renewal. With `awake_ms` it gives the age of the claim, counted in the
+    time that the machine was awake."""
     awake_ms: int = 0
 
 
 # fmt: off
 ENDS: Mapping[Liveness, str] = {
-    Liveness.BUSY:    "never",   # it works, however long
+    Liveness.BUSY:    "never",   # it works, and may take any time
     Liveness.IDLE:    "by age",  # it may have forgotten to report
-    Liveness.UNKNOWN: "by age",  # nothing is known of it: only time frees the task
+    Liveness.UNKNOWN: "by age",  # its state is unknown: only time frees the task
     Liveness.EXITED:  "at once",
 }
 # fmt: on
 
 
 def renew(claim: TaskClaim, clock: Clock) -> TaskClaim:
-    """The claim as it is after a report of its worker."""
+    """Return the claim as renewed by a report of its worker."""
     return claim._replace(renewed_at=clock.at, boot=clock.boot, awake_ms=clock.awake_ms)
 
 
 def is_held(claim: TaskClaim, holder: Liveness, clock: Clock, ttl_s: float) -> bool:
-    """Whether the claim still keeps others from its task.
+    """Return whether the claim still keeps other rounds from its task.
 
-    `holder` is the worker's liveness once it is on record, before that the round's: BUSY while its
-    process is there, EXITED when it is gone. A clock that steps does not end a claim early, nor
-    keep it for longer.
+    `holder` is the liveness of the worker once the worker is on record. Before that, it is the
+    liveness of the round: BUSY while the round's process exists, EXITED after that. A wall clock
+    that is set back or forward neither shortens nor extends the claim.
     """
     match ENDS[holder]:
         case "never":
@@ -74,7 +76,7 @@ def is_held(claim: TaskClaim, holder: Liveness, clock: Clock, ttl_s: float) -> b
 
 
 def parse_claim(data: Mapping[str, Any]) -> TaskClaim:
-    """A claim from its stored form; TypeError or KeyError when it is none."""
+    """Return the claim of a stored form. TypeError, KeyError or ValueError when it is malformed."""
     known = {key: data[key] for key in TaskClaim._fields if key in data}
     known["process"] = parse_process(known.get("process"))
     for key in ("task", "worker", "round", "boot"):
@@ -88,7 +90,7 @@ def parse_claim(data: Mapping[str, Any]) -> TaskClaim:
 
 
 def render_claim(claim: TaskClaim) -> dict[str, Any]:
-    """The stored form of a claim."""
+    """Return the stored form of a claim."""
     data = claim._asdict()
     data["process"] = claim.process._asdict() if claim.process is not None else None
     return data

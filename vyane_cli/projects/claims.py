@@ -1,10 +1,11 @@
-"""`projects/{name}/claims/{task}.json`: which round started a task, so that no other does.
+"""`projects/{name}/claims/{task}.json`: the round that started a task, so that no other round does.
 
-Owner: the project. Writers: rounds take and renew, a report ends; each under the project's ledger
-lock, which the caller holds. Commit point: the rename into place. A crash after it leaves a claim
-whose process is gone: `core.claims.is_held` frees it, unless its worker is on record.
+Owner: the project. Writers: a round takes and frees claims, and a report renews or ends one; each
+under the project's ledger lock, which the caller of `take`, `save` and `free` holds. Commit point:
+the rename into place. A crash after it leaves a claim whose process is gone: `claim_rules.is_held`
+then returns False, unless the claim's worker is on record, and the next round frees it.
 
-A claim that cannot be read counts as held: it is no licence for a second start.
+A claim that cannot be read counts as held, because it does not permit a second start.
 """
 
 from __future__ import annotations
@@ -33,23 +34,26 @@ if TYPE_CHECKING:
 
 
 def load(layout: Layout, project: str, task: str) -> TaskClaim | None:
-    """The claim of a task; None when there is none. CorruptStateError when it cannot be read."""
+    """Return the claim of a task, or None. CorruptStateError when the claim cannot be read."""
     return document.load_as(layout.claim(project, task), parse_claim, "claim")
 
 
 def listing(layout: Layout, project: str) -> tuple[str, ...]:
-    """The tasks that have a claim, be it one that cannot be read."""
+    """Return the ids of the tasks that have a claim, including claims that cannot be read."""
     return tuple(files.json_names(layout("projects", project, "claims")))
 
 
 def stale(layout: Layout, project: str, task: str) -> tuple[TaskClaim, ...]:
-    """The claims of a task that were freed, in no order. One that cannot be read is passed over."""
+    """Return the freed claims of a task, in no order. Claims that cannot be read are skipped."""
     found = all_stale(layout, project, f"{task}-")
     return tuple(claim for claim in found.values() if claim.task == task)
 
 
 def all_stale(layout: Layout, project: str, beginning: str = "") -> dict[str, TaskClaim]:
-    """The claims that were freed, by path, of those names that begin so."""
+    """Return the freed claims by path, for file names that start with `beginning`.
+
+    Claims that cannot be read are skipped.
+    """
     folder = layout("projects", project, "claims-stale")
     found = {}
     for name in files.json_names(folder):
@@ -65,19 +69,22 @@ def all_stale(layout: Layout, project: str, beginning: str = "") -> dict[str, Ta
 
 
 def take(layout: Layout, project: str, claim: TaskClaim) -> None:
-    """Take a task for a round, durably; ConflictError (`claimed`) when another has it."""
+    """Take a claim on its task, durably. ConflictError (`claimed`) when the task has a claim."""
     if claim.task in listing(layout, project):
         raise ConflictError(f"{claim.task} is claimed by another round", slug="claimed")
     save(layout, project, claim)
 
 
 def save(layout: Layout, project: str, claim: TaskClaim) -> None:
-    """Keep a claim as it is now, durably: renewed, say."""
+    """Save a claim durably in its present form, for example after a renewal."""
     document.save(layout.claim(project, claim.task), render_claim(claim), layout.root)
 
 
 def free(layout: Layout, project: str, claim: TaskClaim) -> None:
-    """Set a claim aside: its task may be started again. It is kept, for whoever asks why."""
+    """Move a claim to the freed ones, so that its task may be started again. The file is kept.
+
+    Freed claims show how often a task was started, and by which rounds.
+    """
     source = layout.claim(project, claim.task)
     files.move(source, layout.stale_claim(project, f"{claim.task}-{claim.round}"[:128]))
 
@@ -90,7 +97,7 @@ class Claimed(NamedTuple):
 
 
 Choose = Callable[[Books, frozenset[str]], Task | None]
-"""The task to start, of these books and beside the tasks that are held."""
+"""Picks the task to start from the books; the second argument has the ids of the held tasks."""
 
 
 def _first(books: Books, held: frozenset[str]) -> Task | None:
@@ -100,10 +107,10 @@ def _first(books: Books, held: frozenset[str]) -> Task | None:
 
 
 def claim_head(home: Home, project: str, round_id: str, choose: Choose = _first) -> Claimed | None:
-    """Take the first task that may start; None when there is none. On disk when this returns.
+    """Take a claim on the first task that may start, durably. Return None when no task may start.
 
-    `choose` may prefer another: it is asked under the ledger's lock.
-    CorruptStateError when ledger or graph cannot be read: then nothing is taken.
+    `choose` may pick another task; it is called under the ledger's lock. CorruptStateError when the
+    ledger or the graph cannot be read; then no claim is taken.
     """
     layout = home.layout
     with home.held((LockKind.LEDGER, project)):
@@ -134,7 +141,10 @@ def claim_head(home: Home, project: str, round_id: str, choose: Choose = _first)
 
 
 def sweep(home: Home, project: str) -> frozenset[str]:
-    """Free the claims that are over; the tasks whose claims are not. Under the ledger's lock."""
+    """Free the claims that have ended. Return the ids of the tasks that are still held.
+
+    The caller holds the ledger's lock.
+    """
     held, over = _split(home, project)
     for claim in over:
         free(home.layout, project, claim)
@@ -142,12 +152,12 @@ def sweep(home: Home, project: str) -> frozenset[str]:
 
 
 def held_tasks(home: Home, project: str) -> frozenset[str]:
-    """The tasks with a claim that is not over. Changes nothing."""
+    """Return the ids of the tasks that are held by a claim. Changes nothing."""
     return _split(home, project)[0]
 
 
 def damaged(home: Home, project: str) -> list[CorruptStateError]:
-    """The claims that cannot be read: each holds its task until somebody mends it."""
+    """Return the errors of the claims that cannot be read: each holds its task until repaired."""
     found = []
     for task in listing(home.layout, project):
         try:
@@ -158,14 +168,14 @@ def damaged(home: Home, project: str) -> list[CorruptStateError]:
 
 
 def _split(home: Home, project: str) -> tuple[frozenset[str], list[TaskClaim]]:
-    """The tasks that are held, and the claims that are over."""
+    """Return the ids of the tasks that are held, and the claims that have ended."""
     held, over = set(), []
     ttl_s, clock = float(home.config["ledger.claim_ttl_s"]), home.clock()
     for task in listing(home.layout, project):
         try:
             claim = load(home.layout, project, task)
         except CorruptStateError:
-            held.add(task)  # no licence for a second start; maintenance calls the person
+            held.add(task)  # no second start; upkeep calls the person
             continue
         if claim is None:
             continue
@@ -177,7 +187,7 @@ def _split(home: Home, project: str) -> tuple[frozenset[str], list[TaskClaim]]:
 
 
 def holder_of(home: Home, claim: TaskClaim) -> Liveness:
-    """Who holds a claim: its worker once that is on record, before that the round's process."""
+    """Return the liveness of a claim's holder: its worker if on record, else the round process."""
     worker = registry.Registry(home.layout).workers.get(claim.worker)
     if worker is not None:
         return Liveness.EXITED if worker.final else look(home, worker).liveness

@@ -1,8 +1,8 @@
-"""Dispatch: cell A. Claim one task, start one worker for it, see it register.
+"""Dispatch (cell A of the round matrix): claim one task, start one worker, wait until it registers.
 
-Order: the claim, which names the id of the worker, then the spawn. A crash between the two leaves
-a claim of a dead round whose worker is on no record: the next round frees it. A crash after the
-spawn leaves a worker that is on record: its life is the claim's.
+Order: first the claim, which names the id of the worker, then the spawn. A crash between the two
+leaves a claim of a dead round whose worker is on no record: the next round frees the claim. A crash
+after the spawn leaves a worker that is on record: its liveness decides about the claim.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TEXT_MAX = PROMPT_MAX_BYTES - 8 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatched:
-    """What came of a dispatch."""
+    """Outcome of a dispatch."""
 
     outcome: str
     """`started`, `not-started`, `not-registered`, `nothing-can-start`."""
@@ -52,16 +52,17 @@ class Dispatched:
     task: str = ""
     worker: str = ""
     stuck: tuple[str, ...] = ()
-    """Tasks that are not started again by themselves, and for which the person is called."""
+    """Ids of the tasks that rounds do not start again, and for which the person is called."""
     called: bool = False
-    """Whether the person is called because every task that is left waits for something."""
+    """True when the person is called because every remaining task waits for something."""
 
 
 def dispatch(home: Home, project: Project, main: Worker, round_id: str) -> Dispatched:
-    """Start one worker for the first task that may start. Everything is checked before a claim.
+    """Start one worker for the first task that may start.
 
-    NotFoundError (`dispatch_program`) and InvalidInputError (`unknown_runtime`) when no worker
-    could be started: nothing is claimed then.
+    The program and the project's folder are checked before a task is claimed. NotFoundError when
+    the program is missing, InvalidInputError when the folder is missing or the runtime is unknown
+    (`unknown_runtime`). No task is claimed then.
     """
     _check_start(home, project)
     claimed = claim_head(
@@ -81,7 +82,7 @@ def _check_start(home: Home, project: Project) -> None:
 
 
 def check_program(home: Home) -> str:
-    """The program that `wake.runtime` runs, by its path. NotFoundError when it is not there."""
+    """Return the path of the program that `wake.runtime` runs. NotFoundError when it is missing."""
     name = home.config["wake.runtime"]
     words = find_runtime(name, home.config.runtimes).spawn
     path = home.environ.get("PATH", os.defpath)
@@ -97,7 +98,7 @@ def check_program(home: Home) -> str:
 
 
 def order_of(home: Home, project: Project, task: Task) -> Order:
-    """What the worker of a task is asked to do."""
+    """Return the order for the worker of a task."""
     text = task.text
     if len(text.encode("utf-8", "replace")) > TEXT_MAX:
         text = text.encode("utf-8", "replace")[:TEXT_MAX].decode("utf-8", "ignore")
@@ -108,7 +109,7 @@ def order_of(home: Home, project: Project, task: Task) -> Order:
     return Order(
         prompt,
         runtime=home.config["wake.runtime"],
-        independent=True,  # it goes on when the main worker's session is over
+        independent=True,  # it continues after the main worker's session has ended
         cwd=project.dir,
         task=task.id,
         project=project.name,
@@ -120,7 +121,10 @@ def order_of(home: Home, project: Project, task: Task) -> Order:
 
 
 def head(home: Home, project: Project, books: Books, held: frozenset[str]) -> Task | None:
-    """The task to start: a pending one that may, else one that runs and whose worker is gone."""
+    """Return the task to start, or None.
+
+    Pending tasks that may start come first, then running tasks whose worker is proven gone.
+    """
     assert books.ledger is not None
     assert books.graph is not None
     candidates = [
@@ -137,9 +141,10 @@ def head(home: Home, project: Project, books: Books, held: frozenset[str]) -> Ta
 
 
 def preview(home: Home, project: Project, books: Books) -> str:
-    """The task that a round would start now, or that it calls the person, or nothing.
+    """Return the task that a round would start now, or a word for what it would do instead.
 
-    Raises what `dispatch` would. Changes nothing.
+    The word is `CALL` when the round would call the person, and `NOTHING` when it would do nothing.
+    Raises what `dispatch` would raise. Changes nothing.
     """
     _check_start(home, project)
     held = held_tasks(home, project.name)
@@ -150,10 +155,10 @@ def preview(home: Home, project: Project, books: Books) -> str:
 
 
 def is_abandoned(home: Home, task: Task) -> bool:
-    """Whether the worker that said it runs this is proven gone."""
+    """Return whether the worker that reported the task as running is proven gone."""
     worker = registry.Registry(home.layout).workers.get(task.worker)
     if worker is None:
-        return False  # whoever reported it is no worker: nothing is proven
+        return False  # the reporter is not a worker: nothing is proven
     return worker.final or look(home, worker).liveness is Liveness.EXITED
 
 
@@ -161,7 +166,11 @@ def is_abandoned(home: Home, task: Task) -> bool:
 
 
 def _await(home: Home, project: Project, claimed: Claimed, worker: Worker) -> Dispatched:
-    """Hold the domain until the worker's session is on record: from then on its life counts."""
+    """Keep the domain lock until the worker's session is on record. Return the outcome.
+
+    From then on the worker's liveness decides about the claim. A worker that has ended or does not
+    register within `wake.start_wait_s` seconds is reported to the person.
+    """
     task = claimed.task
     patience_s = float(home.config["wake.start_wait_s"])
     end = time.monotonic() + patience_s
@@ -202,7 +211,7 @@ def _call(home: Home, project: Project, task: Task, worker: Worker, why: str) ->
 
 
 def call_for_waiting(home: Home, project: Project, books: Books) -> None:
-    """Work that nobody can start is not no work: the person is called once for each such state."""
+    """Call the person when tasks are left but none can start, once per distinct cause."""
     assert books.ledger is not None
     assert books.graph is not None
     workers = registry.Registry(home.layout).workers

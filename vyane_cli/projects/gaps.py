@@ -1,4 +1,4 @@
-"""Feedback: what a round says when it starts nobody: the gap to the main worker, or a call."""
+"""Gaps: feedback of a round that starts no worker, to the main worker or as a call to a person."""
 
 from __future__ import annotations
 
@@ -33,29 +33,32 @@ OVER = "over"
 """The reason of the note that ends all gaps before it."""
 
 PATIENCE = 3
-"""After so many rounds with the same gap the main worker alone will not close it."""
+"""Number of rounds with the same gap after which the person is called, because the main worker
+alone is not expected to close it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FedBack:
-    """What a round said of the gap."""
+    """Result of `feed_back`."""
 
     left: tuple[str, ...]
     why: tuple[str, ...]
     rounds: int
-    """How many rounds found this gap, this one included."""
+    """Number of rounds that found this gap, including this one."""
     message_id: str | None
-    """The message to the main worker; None when it was told before, or there is none."""
+    """Id of the message to the main worker; None when no message was needed because an earlier
+    round sent it, or when no main worker exists."""
     called: bool
-    """Whether the person was called."""
+    """True when the person was called."""
 
 
 def feed_back(home: Home, project: Project, verdict: RoundVerdict, seen: RoundView) -> FedBack:
-    """Cells B and E: write the gap down, tell the main worker once, call the person if need be.
+    """Record the gap, notify the main worker once, call the person if necessary (cells B and E).
 
-    Nothing is started, queued or paused. The note is the commit point: after a kill before it the
-    next round sends the same message, which is stored already. A gap is the same one until a task
-    changes, or a round has something else to do: then it is told anew.
+    No worker is started, no task is queued, no schedule is paused. The note is the commit point:
+    after a kill before it, the next round builds the same message, finds it stored and does not
+    store it twice. A gap counts as the same until a task changes or a round has something else to
+    do. After that the main worker is notified again.
     """
     assert seen.judgement is not None
     left = tuple(name for one in seen.judgement.evidence for name in one.items)
@@ -87,7 +90,7 @@ def feed_back(home: Home, project: Project, verdict: RoundVerdict, seen: RoundVi
 
 
 def _why(verdict: RoundVerdict, seen: RoundView) -> tuple[str, ...]:
-    """What could not be told, each with its file."""
+    """Return the readings that were unclear, each with its file."""
     if verdict.cell is not Cell.E or seen.judgement is None:
         return ()
     names = {
@@ -104,13 +107,13 @@ def _why(verdict: RoundVerdict, seen: RoundView) -> tuple[str, ...]:
 
 
 def _history(home: Home, project: Project) -> list[dict[str, Any]]:
-    """The notes so far."""
+    """Return the notes so far, oldest first."""
     lines = journal.read(home.layout.gaps(project.name))
     return [dict(line.record) for line in lines if line.record is not None]
 
 
 def _last(history: Sequence[dict[str, Any]], reason: str) -> dict[str, Any]:
-    """The last note of this reason in the present stretch of gaps; empty when there is none."""
+    """Return the last note with this reason since gaps last ended, or an empty dictionary."""
     for note in history[::-1]:
         if note.get("reason") == OVER:
             break
@@ -120,17 +123,17 @@ def _last(history: Sequence[dict[str, Any]], reason: str) -> dict[str, Any]:
 
 
 def end_gaps(home: Home, project: Project) -> None:
-    """A round has something to do: a gap that comes back after it is another one."""
+    """End the present gaps, because a round has something to do. A gap found later is a new one."""
     try:
         history = _history(home, project)
         if history and history[-1].get("reason") != OVER:
             _keep(home, project, {"at": home.clock().at, "reason": OVER}, again=False)
     except VyaneError:
-        return  # a round that has to tell of a gap says so
+        return  # the next round that reports a gap raises this error
 
 
 def _keep(home: Home, project: Project, record: dict[str, Any], *, again: bool) -> None:
-    """A new gap is a new line; of the same one the first few rounds."""
+    """Append the note of a gap. Of a repeated gap, only the first `PATIENCE` rounds are noted."""
     if again and record["rounds"] > PATIENCE:
         return
     writer = journal.open_writer(home.layout.gaps(project.name), home.layout.root)
@@ -150,7 +153,10 @@ def _tell(
     digest: str,
     since: float,
 ) -> str:
-    """One message to the main worker; `since` is when the gap before it was found."""
+    """Send one message to the main worker. Return its id.
+
+    `since` is the time of the previous note, or the project's creation.
+    """
     clock = home.clock()
     texts = settings.load_templates(home.language, "rounds")
     name = "unclear" if verdict.cell is Cell.E else "gap"
@@ -158,7 +164,7 @@ def _tell(
     text = texts.fill(name, project=project.name, left=said, why="\n".join(why))
     found = gap_id(project.name, main.id, digest, since)
     message = from_vyane(found, clock.at, main.id, MessageKind.CONTEXT_INJECT, text)
-    message = message._replace(ttl_seconds=MONTH_S)  # it is told once, so it waits to be read
+    message = message._replace(ttl_seconds=MONTH_S)  # it is sent once, so it must not expire early
     target = target_of(home, main)
     if not is_stored(home, target, message):
         store(home, target, message, clock)
@@ -174,7 +180,10 @@ def _call(
     why: tuple[str, ...],
     rounds: int,
 ) -> bool:
-    """Whether a person was called: what is unclear is theirs, and a gap that nobody closes."""
+    """Call the person if necessary: for an unclear state, a dead main worker, or a lasting gap.
+
+    Return whether the person was called.
+    """
     name = project.name
     main = seen.main
     if verdict.cell is Cell.E:
@@ -194,7 +203,10 @@ def _call(
 
 
 def call_for_blocked(home: Home, project: Project, books: Books) -> list[str]:
-    """Cell C: call the person for each blocked task, once for each time it became so; their ids."""
+    """Call the person for each blocked task, once each time it became blocked (cell C).
+
+    Return the ids of the blocked tasks.
+    """
     assert books.ledger is not None
     tasks = blocked(books.ledger)
     for task in tasks:
@@ -212,15 +224,16 @@ def call_for_blocked(home: Home, project: Project, books: Books) -> list[str]:
 
 
 def worker_name(home: Home, task: Task) -> str:
-    """The worker that reported a task last, by name; empty when it was none."""
+    """Return the name of the worker that reported a task last; empty when no worker did."""
     worker = registry.Registry(home.layout).workers.get(task.worker)
     return worker.name if worker is not None else ""
 
 
 def call_for_late(home: Home, project: Project, ledger: Ledger) -> list[str]:
-    """Call the person for each task that is past its deadline, once; their ids.
+    """Call the person once for each task that is past its deadline. Return the ids of these tasks.
 
-    What becomes of it is theirs to say: nothing is started, stopped or blocked because of it.
+    The person decides what happens to a late task: no task is started, stopped or blocked because
+    of its deadline.
     """
     now = home.clock().at
     tasks = [task for task in ledger.tasks if task.overdue(now)]

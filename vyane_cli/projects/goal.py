@@ -1,4 +1,8 @@
-"""The goal of a project: what it asks for, and what is known of each part of it."""
+"""The goal of a project, and the evidence that decides whether it is reached.
+
+`Goal` and its stored form, `goal.json`; `Books`, which hold all files of a project, each with its
+readability; `judge`, which derives the state of the goal from tasks, graph and goal.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ NAME_MAX = 120
 
 
 class Acceptance(StrEnum):
-    """What is known of one thing that the goal asks for."""
+    """Judgement of one criterion of a goal."""
 
     UNKNOWN = "unknown"  # not judged yet: counts as not passed
     PASS = "pass"
@@ -28,26 +32,26 @@ class Acceptance(StrEnum):
 
 
 class Goal(NamedTuple):
-    """What a project is for, and what must be seen to hold before it is reached."""
+    """The purpose of a project, and the criteria that must pass before it is reached."""
 
     title: str = ""
     acceptance: Mapping[str, Acceptance] = {}
     accepted: Mapping[str, Any] = {}
-    """Who judged each name, and when."""
+    """Criterion → who judged it, and when."""
     set_at: float = 0.0
     revision: int = 0
     unknown: Mapping[str, Any] = {}
 
     @property
     def empty(self) -> bool:
-        """Whether it asks for nothing that could be judged."""
+        """Return whether the goal has no title or no criterion, so that it cannot be judged."""
         return not self.title.strip() or not self.acceptance
 
 
 def new_goal(before: Goal | None, title: str, names: Sequence[str], at: float) -> Goal:
-    """A goal with each name not judged; InvalidInputError when it asks for nothing.
+    """Return a goal with every criterion unjudged. InvalidInputError when it has no criterion.
 
-    The same title keeps what was judged of the names that stay.
+    With an unchanged title, the criteria that remain keep their judgement.
     """
     if not title.strip() or len(title) > TITLE_MAX or not title.isprintable():
         raise InvalidInputError("title", title, f"one line of 1 to {TITLE_MAX} characters")
@@ -74,7 +78,7 @@ def new_goal(before: Goal | None, title: str, names: Sequence[str], at: float) -
 
 
 def check_name(name: str) -> str:
-    """The name of an acceptance; one that begins with `_` is a remark in the file."""
+    """Check the name of a criterion. In the file, a name that begins with `_` is a remark."""
     if not name or len(name) > NAME_MAX or not name.isprintable() or name.startswith("_"):
         raise InvalidInputError(
             "accept", name, f"a name of 1 to {NAME_MAX} characters that does not begin with _"
@@ -83,7 +87,7 @@ def check_name(name: str) -> str:
 
 
 def accept(goal: Goal, name: str, state: Acceptance, by: str, at: float) -> Goal:
-    """The goal with one name judged; NotFoundError names the nearest."""
+    """Return the goal with one criterion judged. NotFoundError names the nearest criterion."""
     if name not in goal.acceptance:
         near = nearest_names(name, goal.acceptance)
         raise NotFoundError("acceptance", name, near, "" if near else "`vyane goal show`")
@@ -99,7 +103,7 @@ _KEYS = ("title", "acceptance_state", "accepted", "set_at", "revision", "v")
 
 
 def parse_goal(data: Mapping[str, Any]) -> Goal:
-    """A goal from `goal.json`, which people may edit. ValueError says which key."""
+    """Return the goal of `goal.json`, which people may edit. ValueError names the faulty key."""
     title = data.get("title", "")
     if not isinstance(title, str):
         raise ValueError(f"title: {title!r} is not a text")
@@ -140,7 +144,7 @@ def parse_goal(data: Mapping[str, Any]) -> Goal:
 
 
 def render_goal(goal: Goal) -> dict[str, Any]:
-    """The stored form of a goal."""
+    """Return the stored form of a goal."""
     rest = dict(goal.unknown)
     remarks = rest.pop("acceptance_state", {})
     states = {name: str(state) for name, state in goal.acceptance.items()}
@@ -155,21 +159,21 @@ def render_goal(goal: Goal) -> dict[str, Any]:
 
 
 class Readability(StrEnum):
-    """How a file of people's could be read."""
+    """Result of reading a file that people may edit."""
 
     READABLE = "readable"
-    EMPTY = "empty"  # whole, and it says nothing
+    EMPTY = "empty"  # valid, without content
     MISSING = "missing"
-    DAMAGED = "damaged"  # no JSON, another form, or against a rule of the ledger
-    NEWER = "newer"  # of a later version of vyane
-    UNREADABLE = "unreadable"  # the file system refuses
+    DAMAGED = "damaged"  # not JSON, another form, or against a rule of the ledger
+    NEWER = "newer"  # written by a later version of vyane
+    UNREADABLE = "unreadable"  # refused by the file system
 
 
 READ = frozenset({Readability.READABLE, Readability.EMPTY})
 
 
 class Source(StrEnum):
-    """The three files that speak of a goal."""
+    """The three files that are evidence about a goal."""
 
     TASKS = "tasks"
     GRAPH = "taskgraph"
@@ -177,42 +181,42 @@ class Source(StrEnum):
 
 
 class FileReading(NamedTuple):
-    """How one file could be read."""
+    """The readability of one file."""
 
     source: Source
     path: str
     state: Readability
     detail: str = ""
-    """What is wrong, in words; empty when nothing is."""
+    """Description of the fault; empty without a fault."""
 
     @property
     def read(self) -> bool:
-        """Whether its value is known, be it an empty one."""
+        """Return whether the value of the file is known, even if it is empty."""
         return self.state in READ
 
 
 class Books(NamedTuple):
-    """What a decision about a project rests on."""
+    """The three files of a project, as read: the basis of a decision about the project."""
 
     project: str
     readings: tuple[FileReading, ...]
-    """Of tasks, graph and goal, in this order."""
+    """One reading each for tasks, graph and goal, in this order."""
     ledger: Ledger | None = None
     graph: Graph | None = None
     goal: Goal | None = None
 
     def reading(self, source: Source) -> FileReading:
-        """How the file of a source could be read."""
+        """Return the reading of the file of a source."""
         return next(reading for reading in self.readings if reading.source is source)
 
     @property
     def read(self) -> bool:
-        """Whether each of the three could be read."""
+        """Return whether all three files could be read."""
         return all(reading.read for reading in self.readings)
 
 
 class GoalState(StrEnum):
-    """Whether the goal is reached, as far as the files say."""
+    """State of a goal, as far as the files show it."""
 
     OPEN = "open"
     COMPLETE = "complete"
@@ -220,7 +224,7 @@ class GoalState(StrEnum):
 
 
 class Says(StrEnum):
-    """What one source says."""
+    """Statement of one source about the goal."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -228,14 +232,14 @@ class Says(StrEnum):
 
 
 class GoalEvidence(NamedTuple):
-    """What one source says, where it stands, and why."""
+    """The statement of one source, with its file and the reason."""
 
     source: str
     path: str
     says: Says
     detail: str
     items: tuple[str, ...] = ()
-    """What is left: ids of tasks and nodes, names of acceptance."""
+    """Unfinished items: ids of tasks and nodes, names of criteria."""
 
 
 class Judgement(NamedTuple):
@@ -246,7 +250,10 @@ class Judgement(NamedTuple):
 
 
 def judge(books: Books) -> Judgement:
-    """The union of the three sources. Total: it never raises."""
+    """Return the state of the goal, from all three sources together. Total: it never raises.
+
+    One open source makes the goal open; else one silent source makes it unknown.
+    """
     tasks, graph, goal = books.readings
     evidence = (_by_tasks(books, tasks), _by_graph(books, graph), _by_goal(books, goal))
     said = {one.says for one in evidence}

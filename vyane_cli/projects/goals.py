@@ -1,4 +1,4 @@
-"""A project's goal: set it, accept its criteria, say whether it is met."""
+"""Goals of projects: set the goal, judge its criteria, report its status."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One thing that a goal asks for, and who judged it."""
+    """One criterion of a goal, with its state and who judged it."""
 
     name: str
     state: Acceptance
@@ -51,7 +51,7 @@ class GoalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalStatus:
-    """Whether a goal is reached, with the evidence."""
+    """The state of a goal, with the evidence."""
 
     project: str
     title: str | None
@@ -60,10 +60,10 @@ class GoalStatus:
 
 
 def set_goal(home: Home, project: Project, title: str, names: list[str]) -> Goal:
-    """Set what the project is for. Under the same title a person keeps what was judged so far.
+    """Set the goal of the project. A person who keeps the title keeps the judgements made so far.
 
-    An agent may set a goal, and then nothing of it is judged: else it could reach the goal by
-    leaving out what has failed.
+    An agent may set a goal, but all its criteria are then unjudged. Otherwise the agent could reach
+    the goal by leaving out the criteria that have failed.
     """
     speaker = whoami(home)
     trusted = not speaker.in_host or is_authorised(home, speaker)
@@ -88,7 +88,7 @@ def set_goal(home: Home, project: Project, title: str, names: list[str]) -> Goal
 
 
 def accept_goal(home: Home, project: Project, name: str, state: str) -> Goal:
-    """Judge one thing that the goal asks for. An agent may not: RefusedError."""
+    """Judge one criterion of the goal. RefusedError for agents."""
     if state not in tuple(Acceptance):
         raise InvalidInputError("state", state, "one of " + ", ".join(Acceptance))
     speaker = whoami(home)
@@ -105,7 +105,7 @@ def accept_goal(home: Home, project: Project, name: str, state: str) -> Goal:
 
 
 def get_goal(home: Home, project: Project) -> Goal:
-    """The goal that is set. NotFoundError when none is, CorruptStateError for a damaged file."""
+    """Return the goal. NotFoundError when none is set, CorruptStateError for a damaged file."""
     books = ledger.read(home.layout, project.name)
     if books.goal is not None and not books.goal.empty:
         return books.goal
@@ -117,7 +117,7 @@ def get_goal(home: Home, project: Project) -> Goal:
 
 
 def describe_goal(project: Project, goal: Goal) -> GoalReport:
-    """Return a goal with what is known of each thing that it asks for."""
+    """Return a goal with the state of each of its criteria."""
     return GoalReport(
         project=project.name,
         title=goal.title,
@@ -134,7 +134,7 @@ def _criterion(goal: Goal, name: str) -> Criterion:
 
 
 def goal_status(home: Home, project: Project) -> GoalStatus:
-    """Return open, complete or unknown, with the evidence. Reads only; never fails on a file."""
+    """Return open, complete or unknown, with the evidence. Reads only; no file makes it raise."""
     books = ledger.read(home.layout, project.name)
     judgement = judge(books)
     return GoalStatus(

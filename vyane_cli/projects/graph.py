@@ -1,4 +1,4 @@
-"""The steps of a project beside its tasks: add, mark, remove, show."""
+"""The task graph of a project as commands change it: add, mark, remove and show its nodes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRow:
-    """A task or a node, with what it comes after."""
+    """A task or a node, with its dependencies."""
 
     id: str
     title: str
     kind: str
     """`task` or `node`."""
     status: str
-    """Of a task its own; of a node `done` or `open`."""
+    """The task's own status; `done` or `open` for a node."""
     done: bool
     after: tuple[str, ...]
     waits_for: tuple[str, ...]
@@ -59,7 +59,7 @@ class GraphReport:
 
 
 def show_graph(home: Home, project: Project) -> GraphReport:
-    """Return tasks and nodes, each after what it waits for, and the critical path of the rest."""
+    """Return tasks and nodes, sorted by dependency, and the critical path of the open ones."""
     value, graph = both(ledger.load(home.layout, project.name))
     links = dependencies(links_of(value), graph)
     left = open_links(value, graph)
@@ -92,7 +92,10 @@ def show_graph(home: Home, project: Project) -> GraphReport:
 def add_node(
     home: Home, project: Project, name: str, *, title: str = "", after: tuple[str, ...] = ()
 ) -> GraphReport:
-    """Add a step, or give one another title or other links. A task's id adds links to the task."""
+    """Add a node, or replace the title or the links of one.
+
+    With the id of a task, the node adds links to that task.
+    """
 
     def decide(value: Ledger, graph: Graph) -> Graph:
         (exact,) = exact_names((name,), value, graph)
@@ -104,7 +107,7 @@ def add_node(
 
 
 def mark_node(home: Home, project: Project, name: str, done: bool) -> GraphReport:
-    """Mark a step as done or open. A task's status is the ledger's: ConflictError."""
+    """Mark a node as done or open. ConflictError for a task, whose status the ledger has."""
 
     def decide(value: Ledger, graph: Graph) -> Graph:
         (exact,) = exact_names((name,), value, graph)
@@ -119,7 +122,7 @@ def mark_node(home: Home, project: Project, name: str, done: bool) -> GraphRepor
 
 
 def remove_node(home: Home, project: Project, name: str) -> GraphReport:
-    """Take a step out. NotFoundError while something comes after it."""
+    """Remove a node. NotFoundError while another task or node comes after it."""
 
     def decide(value: Ledger, graph: Graph) -> Graph:
         node = find_node(graph, exact_names((name,), value, graph)[0])
@@ -135,7 +138,7 @@ def _change_graph(
     op: str,
     name: str,
 ) -> GraphReport:
-    """Read, decide, check the links, keep, note: under the project's lock."""
+    """Load, decide, check the links, save and note a change of the graph, under the ledger lock."""
     layout = home.layout
     with home.held((LockKind.LEDGER, project.name)):
         stamp = ledger.stamp(layout.taskgraph(project.name))

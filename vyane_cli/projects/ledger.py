@@ -1,11 +1,13 @@
-"""`tasks.json`, `taskgraph.json`, `goal.json` of a project: read with how they could be read.
+"""`tasks.json`, `taskgraph.json`, `goal.json` of a project, each read with its readability.
 
-Owner: the project. Writers: `task`, `taskgraph` and `goal`, under the project's ledger lock, and
-people with an editor, without it. Commit point: the rename of the one file that changes. A crash
-leaves the old or the new file; a line of the audit (`tasks-events.jsonl`) may be missing after it.
+Owner: the project. Writers: the commands `task`, `taskgraph` and `goal`, under the project's ledger
+lock, and people with an editor, without the lock. Commit point: the rename of the one file that
+changes. A crash leaves the old or the new file; after a crash, a line of the audit
+(`tasks-events.jsonl`) may be missing.
 
-`read` never fails on what a file says: it is for decisions. `load` raises, for commands.
-`changing` holds the lock, reads, and gives what `save_…` needs to notice an editor's save between.
+`read` never raises because of a file's content: it is for decisions. `load` raises, for commands. A
+writer holds the lock, takes the `stamp` of the file, reads, and passes the stamp to a `save_…`
+function. That function raises if an editor saved the file in the meantime.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ Stamp = tuple[int, int, int] | None
 
 
 def path_of(layout: Layout, project: str, source: Source) -> str:
-    """The file of a source."""
+    """Return the path of the file of a source."""
     match source:
         case Source.TASKS:
             return layout.tasks(project)
@@ -60,7 +62,7 @@ def path_of(layout: Layout, project: str, source: Source) -> str:
 
 
 def read(layout: Layout, project: str) -> Books:
-    """The books of a project. What cannot be read is None, and its reading says why."""
+    """Return the books of a project. A file that cannot be read is None; its reading says why."""
     found: dict[Source, Any] = {}
     readings: dict[Source, FileReading] = {}
     parsers: tuple[tuple[Source, Callable[[Mapping[str, Any]], Any]], ...] = (
@@ -105,7 +107,10 @@ def _read(
 
 
 def _sound(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What every JSON reader takes; a value that could not be written again is damage."""
+    """Return the data if every JSON reader accepts it.
+
+    ValueError for a value that could not be written again: it counts as damage.
+    """
     try:
         found: dict[str, Any] = clean(dict(data), "value")
     except InvalidInputError as error:
@@ -123,7 +128,10 @@ def _is_empty(value: Ledger | Graph | Goal) -> bool:
 
 
 def _link_fault(ledger: Ledger, graph: Graph) -> tuple[Source, str] | None:
-    """A link to nothing, or a cycle: the file that has it, and what is wrong."""
+    """Return the source that has a link to a missing name or a cycle, and the fault.
+
+    None when both sources are sound.
+    """
     own = {task.id: task.after for task in ledger.tasks}
     every = dependencies(own.items(), graph)
     try:
@@ -138,9 +146,9 @@ def _link_fault(ledger: Ledger, graph: Graph) -> tuple[Source, str] | None:
 
 
 def load(layout: Layout, project: str, *sources: Source) -> Books:
-    """The books, when these sources (else ledger and graph) can be read.
+    """Return the books if these sources (default: ledger and graph) can be read.
 
-    CorruptStateError names the file, the place and what to do.
+    CorruptStateError names the file, the place of the fault and what to do.
     """
     books = read(layout, project)
     for source in sources or (Source.TASKS, Source.GRAPH):
@@ -149,7 +157,7 @@ def load(layout: Layout, project: str, *sources: Source) -> Books:
 
 
 def check(reading: FileReading) -> None:
-    """CorruptStateError unless the file could be read."""
+    """Raise CorruptStateError unless the file could be read."""
     if reading.state in READ:
         return
     if reading.state is Readability.NEWER:
@@ -164,7 +172,7 @@ def check(reading: FileReading) -> None:
 
 
 def stamp(path: str) -> Stamp:
-    """What changes whenever somebody saves the file; None when it is not there."""
+    """Return a value that changes with every save of the file; None when the file is missing."""
     try:
         found = os.stat(path)
     except OSError:
@@ -173,21 +181,21 @@ def stamp(path: str) -> Stamp:
 
 
 def save_ledger(layout: Layout, project: str, ledger: Ledger, before: Stamp) -> Ledger:
-    """Keep the ledger, durably; its revision goes up. ConflictError if it was edited meanwhile."""
+    """Save the ledger durably, with the next revision. ConflictError if it was edited meanwhile."""
     kept = ledger._replace(revision=ledger.revision + 1)
     _save(layout, layout.tasks(project), render_ledger(kept), before)
     return kept
 
 
 def save_graph(layout: Layout, project: str, graph: Graph, before: Stamp) -> Graph:
-    """Keep the graph, durably; its revision goes up. ConflictError if it was edited meanwhile."""
+    """Save the graph durably, with the next revision. ConflictError if it was edited meanwhile."""
     kept = graph._replace(revision=graph.revision + 1)
     _save(layout, layout.taskgraph(project), render_graph(kept), before)
     return kept
 
 
 def save_goal(layout: Layout, project: str, goal: Goal, before: Stamp) -> Goal:
-    """Keep the goal, durably; its revision goes up. ConflictError if it was edited meanwhile."""
+    """Save the goal durably, with the next revision. ConflictError if it was edited meanwhile."""
     kept = goal._replace(revision=goal.revision + 1)
     _save(layout, layout.goal(project), render_goal(kept), before)
     return kept
@@ -200,12 +208,12 @@ def _save(layout: Layout, path: str, value: Mapping[str, Any], before: Stamp) ->
             slug="edited",
             hint="run the command again",
         )
-    clean(value, os.path.basename(path))  # what `read` would refuse is not written
+    clean(value, os.path.basename(path))  # never write a value that `read` would refuse
     document.save(path, value, layout.root)
 
 
 def note(layout: Layout, project: str, records: Sequence[Mapping[str, Any]]) -> None:
-    """Append to the audit. Nothing is decided by it: a crash before it loses lines of it only."""
+    """Append the records to the audit. No decision uses it: a crash loses only audit lines."""
     path = layout.tasks_events(project)
     writer = journal.open_writer(path, layout.root)
     try:
@@ -215,7 +223,7 @@ def note(layout: Layout, project: str, records: Sequence[Mapping[str, Any]]) -> 
 
 
 def make_files(layout: Layout, project: str) -> tuple[str, ...]:
-    """Make the files of a project that are missing, from `state_templates/`; their names."""
+    """Create the missing files of a project from `state_templates/`. Return their names."""
     made = []
     for name in STARTERS:
         path = os.path.join(os.path.dirname(layout.project(project)), name)

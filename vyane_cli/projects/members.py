@@ -1,8 +1,4 @@
-"""Projects: make one, declare who belongs to it, find the one that a command means.
-
-`select_project` is how every command of the ledger finds its project: by its name, else by the
-working folder, else by the project that the worker which runs the command belongs to.
-"""
+"""Members of a project: the workers that have not ended, whether they work, and their turns."""
 
 from __future__ import annotations
 
@@ -27,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Member(NamedTuple):
-    """One worker of a project that has not ended, looked at once."""
+    """One worker of a project that has not ended, with its liveness at one moment."""
 
     worker: Worker
     seen: Look
 
 
 def members_of(home: Home, project: Project) -> tuple[Member, ...]:
-    """The workers of a project that have not ended."""
+    """Return the workers of a project that have not ended."""
     workers = registry.Registry(home.layout).workers
     known = projects.listing(home.layout)
     return tuple(
@@ -45,19 +41,19 @@ def members_of(home: Home, project: Project) -> tuple[Member, ...]:
 
 
 def is_at_work(home: Home, member: Member) -> bool | None:
-    """Whether a worker works; None when that cannot be told.
+    """Return whether a worker works; None when this cannot be determined.
 
-    A spawned one does until it has ended, from its launch on; so does one in whose session vyane
-    has started a turn that is not over, unless that turn should have begun long ago.
+    A spawned worker works from its launch until it has ended. A worker also works while a turn that
+    vyane started in its session has not ended, unless the start of that turn is long overdue.
     """
     worker, seen = member
     if seen.liveness is Liveness.BUSY:
         return True
     if worker.dispatch_id and not (seen.session is not None and seen.session.attended):
-        from vyane_cli.children.result import is_lost  # far off the path of a hook
+        from vyane_cli.children.result import is_lost  # imported here because hooks rarely need it
 
         if seen.liveness is Liveness.EXITED:
-            return False  # its launcher is about to say so, or `settle_lost` does
+            return False  # its launcher, or `settle_lost`, is about to record the end
         return not is_lost(home, worker)
     if seen.damaged:
         return None
@@ -67,15 +63,16 @@ def is_at_work(home: Home, member: Member) -> bool | None:
 
 
 def waits_for_turn(home: Home, worker: Worker) -> bool:
-    """Whether a turn that vyane started in its session is to begin soon, or is not over."""
+    """Return whether a turn that vyane started in the session is due to begin, or has not ended."""
     handshake = inbox.read_head(home.layout.inbox(worker.id)).handshake
     return handshake is not None and not _is_unanswered(home, handshake)
 
 
 def has_not_started(home: Home, worker: Worker) -> bool:
-    """Whether the turn that vyane started in its session did not begin in all its time.
+    """Return whether a turn that vyane started in the session is overdue: it never began.
 
-    Not known of an inbox that cannot be read: it holds up no other, and whoever reads it says so.
+    False for an inbox that cannot be read. Such an inbox does not block other workers, and its own
+    readers report it.
     """
     try:
         handshake = inbox.read_head(home.layout.inbox(worker.id)).handshake
@@ -92,9 +89,10 @@ def _is_unanswered(home: Home, handshake: Handshake) -> bool:
 
 
 def turns_of(home: Home, worker: Worker) -> tuple[int, float]:
-    """How many turns a worker has had, and when the last one ended well.
+    """Return the number of turns of a worker, and the time at which the last turn succeeded.
 
-    0 where it did not end well, or where it cannot be told.
+    The time is 0 when the last turn has not ended or did not succeed. Both are 0 when the timeline
+    is missing or cannot be read.
     """
     try:
         head = log.read_head(home.layout.timeline(worker.logical_session_id))

@@ -1,4 +1,4 @@
-"""Need-user: an entry of somebody's own, the list of what is open, and closing it."""
+"""Entries that wait for the person: create an entry by hand, list the open ones, close them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TEXT_MAX = 500
 def ask_person(
     home: Home, why: str, ask: str, *, who: str = "", project: str = ""
 ) -> dict[str, Any]:
-    """An entry of somebody's own, as `need-user add` makes it; the open one, if it was made.
+    """Create an entry by hand, as `need-user add` does. Return the open entry, old or new.
 
-    It is about the project that any command means here. Without one it is about none: somebody
-    may wait outside of every project.
+    The entry belongs to the project that any command would select here. Without such a project it
+    belongs to none, because somebody may wait outside of every project.
     """
     for field, text in (("reason", why), ("ask", ask)):
         if not text.strip() or len(text) > TEXT_MAX:
@@ -52,12 +52,12 @@ def ask_person(
 
 
 def list_needs(home: Home, project: str = "") -> list[dict[str, Any]]:
-    """The open entries, of one project if it is named."""
+    """Return the open entries, optionally those of one project."""
     found = needs.listing(home.layout)
     return [one for one in found if not project or one["project"] == project]
 
 
 def resolve_needs(home: Home, names: list[str]) -> list[dict[str, Any]]:
-    """Close entries by their ids, all or none."""
+    """Close the entries with these ids: all, or none."""
     by = whoami(home).name
     return needs.resolve(home.layout, names, by, home.clock(), home.deadline())

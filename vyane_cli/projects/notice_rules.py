@@ -1,7 +1,8 @@
-"""Notices: what vyane itself tells the main worker of a project, one at a time.
+"""Notices: messages with which vyane itself informs the main worker of a project, one at a time.
 
-The queue is no file: it is what the ledger says and the book does not. So a notice that is refused
-stays at the head by itself, and a change that is over before it was told is told no more.
+The queue is not stored: it is the difference between the ledger and the book of notices. So a
+notice that is refused stays at the head by itself, and a change that is undone before its notice
+was sent is no longer in the queue.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
 
 STALL_STEPS_S = (900, 3_600, 14_400, 43_200)
-"""A stall is told of once when it has lasted so long: not every few minutes anew."""
+"""Stall durations, in seconds, at which the main worker is notified, once each."""
 
 
 class NoticeKind(StrEnum):
-    """What a notice is of; blocked comes first."""
+    """Kind of a notice. Blocked comes first."""
 
     BLOCKED = "blocked"
     DONE = "done"
@@ -34,21 +35,22 @@ class NoticeKind(StrEnum):
 
 
 class NoticeItem(NamedTuple):
-    """One thing to tell."""
+    """One item of the queue of notices."""
 
     kind: NoticeKind
     key: str
-    """What happened, once: a task with its status and since when, or a stall and how long."""
+    """Identity of the event: a task's status with the time of its change, or a stall with its
+    length."""
     digest: str
-    """Of what is said."""
+    """Digest of the content."""
     task: Task | None = None
 
 
 class Book(NamedTuple):
-    """What was told, as `projects/{name}/notices.json` has it."""
+    """The record of sent notices, as stored in `projects/{name}/notices.json`."""
 
     told: Mapping[str, str] = {}
-    """Task → key of the last change that was told."""
+    """Task → key of the last change for which a notice was sent."""
     digest: str = ""
     message: str = ""
     """Id of the last notice."""
@@ -56,25 +58,27 @@ class Book(NamedTuple):
     boot: str = ""
     boot_ms: int = 0
     stall: str = ""
-    """Key of the last stall that was told."""
+    """Key of the last stall for which a notice was sent."""
     mark: str = ""
-    """What the last progress was, and when it was first seen, on the boot clock."""
+    """Digest of the last progress. The next two fields are its first sighting, on the boot
+    clock."""
     mark_boot: str = ""
     mark_boot_ms: int = 0
     mark_age_s: float = 0.0
-    """How old it was then."""
+    """Age of the progress at its first sighting, in seconds."""
     rule: str = ""
-    """The last refusal, with its item: each is logged once."""
+    """The last refusal, with its item: each refusal is logged once."""
     stall_moved: float = 0.0
-    """When something had moved last, when the main worker was told of a stall."""
+    """Time of the last progress before the last stall notice, in Unix seconds."""
     stall_turn: int = 0
-    """How many turns it had had then."""
+    """Number of turns that the main worker had had when the stall notice was sent."""
 
 
 def changes(ledger: Ledger, book: Book, main: str) -> tuple[NoticeItem, ...]:
-    """The changes that the main worker does not know of: blocked first, then done.
+    """Return the changes that the main worker does not know of: blocked first, then done.
 
-    One that it reported itself is none. What is older than the project stands in the book.
+    Changes that the main worker reported itself are left out. Changes older than the project are in
+    the book from the start.
     """
     found = []
     for task in sorted(ledger.tasks, key=in_order):
@@ -94,43 +98,43 @@ _KINDS: Mapping[TaskStatus, NoticeKind] = {
 
 
 def item_of(task: Task, kind: NoticeKind) -> NoticeItem:
-    """The notice of a task as it is now."""
+    """Return the notice item of a task in its present state."""
     said = (kind, task.id, task.title, task.reason, task.artifact, task.no_artifact_reason)
     return NoticeItem(kind, f"{task.status}:{task.changed_at:.3f}", digest_of(*said), task)
 
 
 def known(book: Book, ledger: Ledger) -> Book:
-    """The book of a project that begins with this ledger: what is done or blocked is no news."""
+    """Return the book of a new project: done and blocked tasks of this ledger count as told."""
     for item in changes(ledger, book, ""):
         book = count(book, item)
     return book
 
 
 def digest_of(*said: str) -> str:
-    """The content of a notice, whatever its white space."""
+    """Return a digest of the content of a notice, independent of white space."""
     text = "\0".join(" ".join(part.split()) for part in said)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def stall_of(moved: float, mark: str, seconds: float, left: tuple[str, ...]) -> NoticeItem:
-    """The notice of a stall: the next one comes when it has reached the next step."""
+    """Return the notice item of a stall. Its key changes when the stall reaches the next step."""
     step = max([one for one in STALL_STEPS_S if seconds >= one], default=STALL_STEPS_S[0])
     said = digest_of(NoticeKind.STALL, str(step), *left)
     return NoticeItem(NoticeKind.STALL, f"{moved:.3f}:{mark}:{step}", said)
 
 
 def heard_of_stall(book: Book, mark: str, turns: int) -> float | None:
-    """When something had moved last before the stall that the main worker was told of.
+    """Return the time of the last progress before the stall for which a notice was sent.
 
-    None when it has had more turns since than the one that reads of it, which moves nothing by
-    itself, or when a task has changed.
+    None when a task has changed since, or when the main worker has had more than one turn since.
+    One turn reads the notice, which is not progress by itself.
     """
     same = f":{mark}:" in book.stall
     return book.stall_moved if same and turns <= book.stall_turn + 1 else None
 
 
 def see(book: Book, mark: str, progress_at: float, clock: Clock) -> Book:
-    """The book with the progress as it is first seen: the boot clock counts from there."""
+    """Return the book with the progress at its first sighting: the boot clock counts from there."""
     if book.mark == mark and book.mark_boot == clock.boot and clock.boot_ms >= book.mark_boot_ms:
         return book
     return book._replace(
@@ -142,32 +146,35 @@ def see(book: Book, mark: str, progress_at: float, clock: Clock) -> Book:
 
 
 def stalled_s(book: Book, clock: Clock) -> float:
-    """For how long nothing moved. After it was seen no step of the wall clock counts."""
+    """Return the seconds since the last progress.
+
+    Steps of the wall clock after the first sighting of the progress do not count.
+    """
     return (clock.boot_ms - book.mark_boot_ms) / 1000 + book.mark_age_s
 
 
 def notice_id(project: str, target: str, item: NoticeItem, at: float) -> str:
-    """The id of the one message of an item: two ticks that tell it send the same message."""
+    """Return the id of the one message of an item, so that two ticks send the same message."""
     said = f"notice {project} {target} {item.task.id if item.task else ''} {item.key}"
     entropy = hashlib.sha256(said.encode()).digest()[:10]
     return render_ulid(int(at * 1000), entropy)
 
 
 def gap_id(project: str, target: str, digest: str, since: float) -> str:
-    """The id of the one message of a gap: a round that was killed sends the same one again."""
+    """Return the id of the one message of a gap: after a killed round, the next sends the same."""
     said = f"gap {project} {target} {digest} {since}"
     return render_ulid(int(since * 1000), hashlib.sha256(said.encode()).digest()[:10])
 
 
 def count(book: Book, item: NoticeItem) -> Book:
-    """The book when an item counts as told: the target knows what it says."""
+    """Return the book with an item counted as told: the target knows its content."""
     if item.task is None:
         return book._replace(stall=item.key, rule="")
     return book._replace(told={**book.told, item.task.id: item.key}, rule="")
 
 
 def tell(book: Book, item: NoticeItem, message: str, clock: Clock, turns: int) -> Book:
-    """The book after an item became a message. `turns`: how many its target has had."""
+    """Return the book after an item became a message. `turns`: number of turns of its target."""
     if item.kind is NoticeKind.STALL:
         book = book._replace(stall_moved=float(item.key.partition(":")[0]), stall_turn=turns)
     return count(book, item)._replace(
@@ -180,14 +187,14 @@ def tell(book: Book, item: NoticeItem, message: str, clock: Clock, turns: int) -
 
 
 def forget(book: Book, ledger: Ledger) -> Book:
-    """Without tasks that the ledger has no more."""
+    """Return the book without the tasks that are no longer in the ledger."""
     known = {task.id for task in ledger.tasks}
     kept = {task: key for task, key in book.told.items() if task in known}
     return book if kept == book.told else book._replace(told=kept)
 
 
 def parse_book(data: Mapping[str, Any]) -> Book:
-    """A book from its stored form. TypeError or ValueError when it is none."""
+    """Return the book of a stored form. TypeError or ValueError when it is malformed."""
     known = {key: data[key] for key in Book._fields if key in data}
     told = known.get("told", {})
     if not isinstance(told, dict):
@@ -200,14 +207,14 @@ def parse_book(data: Mapping[str, Any]) -> Book:
 
 
 def render_book(book: Book) -> dict[str, Any]:
-    """The stored form of a book."""
+    """Return the stored form of a book."""
     return {**book._asdict(), "told": dict(book.told)}
 
 
 def to_main(books: Books, judgement: Judgement, waiting: Sequence[NoticeItem]) -> str:
-    """`TO_MAIN.md`: how the project stands, and what its main worker has not been told.
+    """Return the text of `TO_MAIN.md`: the state of the project, and the notices not sent yet.
 
-    Without a time of its own, so that it changes only when something did.
+    The text contains no present time, so that it changes only when the project did.
     """
     title = " ".join(books.goal.title.split()) if books.goal is not None else ""
     goal = f"Goal: {judgement.state}" + (f" — {title}" if title else "")
@@ -239,14 +246,14 @@ def _section(title: str, tasks: Sequence[Task]) -> list[str]:
 
 
 def line_of(task: Task) -> str:
-    """A task on one line."""
+    """Return a task on one line."""
     why = task.reason or task.artifact or task.no_artifact_reason
     line = f"{task.id} ({task.status}): {task.title}" + (f" — {why}" if why else "")
     return " ".join(line.split())
 
 
 def blocked_page(books: Books) -> dict[str, Any]:
-    """`blocked.json`: the tasks that wait for somebody, with why."""
+    """Return the content of `blocked.json`: the blocked tasks, with their reasons."""
     tasks = blocked(books.ledger) if books.ledger is not None else ()
     return {
         "project": books.project,

@@ -1,8 +1,8 @@
-"""`notices.json`, `deliveries.jsonl` and the pages of a project: what its main worker was told.
+"""`notices.json`, `deliveries.jsonl` and the pages of a project: notices to its main worker.
 
-Owner: the project. Writers: ticks of its workers, under the locks of the main worker's inbox and
-of the project's notices, from the check to the save; `project create`, before the project is
-there. Commit point: the line in the main worker's inbox, then the rename of `notices.json`; a
+Owner: the project. Writers: ticks of its workers, under the locks of the main worker's inbox and of
+the project's notices, from the check to the save; `project create`, before the project's own file
+exists. Commit point: the line in the main worker's inbox, then the rename of `notices.json`. A
 crash between the two leaves a notice that the next tick finds in the inbox by its id, and does not
 send again.
 """
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def load(layout: Layout, project: str) -> Book:
-    """What was told; an empty book when nothing was. CorruptStateError for a damaged one."""
+    """Return the book of notices; empty if the file is missing. CorruptStateError if damaged."""
     return document.load_as(layout.notices(project), parse_book, "book of notices") or Book()
 
 
 def save(layout: Layout, project: str, book: Book) -> None:
-    """Keep the book, durably."""
+    """Save the book of notices, durably."""
     document.save(layout.notices(project), render_book(book), layout.root)
 
 
 def log(layout: Layout, project: str, record: Mapping[str, Any]) -> None:
-    """Append to the delivery log, for people who ask why. It decides nothing: not flushed."""
+    """Append to the delivery log, for people who ask why. No decision uses it: not flushed."""
     writer = journal.open_writer(layout.deliveries(project), layout.root)
     try:
         writer.append([record], durable=False)
@@ -41,7 +41,7 @@ def log(layout: Layout, project: str, record: Mapping[str, Any]) -> None:
 
 
 def show(layout: Layout, project: str, to_main: str, blocked: Mapping[str, Any]) -> None:
-    """Write the pages of a project that changed. A page that cannot be written holds up nothing."""
+    """Write the pages of a project that changed. Errors are ignored."""
     try:
         path, data = layout.to_main(project), to_main.encode("utf-8", "replace")
         if _read(path) != data:
@@ -62,7 +62,7 @@ def _read(path: str) -> bytes | None:
 
 
 def _load(path: str) -> dict[str, Any] | None:
-    """What the page says; None when it is not there, or is none any more."""
+    """Return the content of the page; None when the page is missing or damaged."""
     try:
         return {k: v for k, v in (document.load(path) or {}).items() if k != "v"} or None
     except VyaneError:

@@ -1,8 +1,8 @@
 """A project: a folder, a main worker, and the workers that were declared to belong to it.
 
 Membership is declared, never guessed from a folder: by `Worker.project`, by being the project's
-main worker, or by being a child (at any depth) of one of these. The folder only says which project
-a command typed in it means.
+main worker, or by being a child (at any depth) of such a worker. The folder only decides which
+project is selected by a command typed there.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ NAME_MAX = 40
 
 
 class Project(NamedTuple):
-    """One project, as `projects/{name}/project.json` has it."""
+    """One project, as stored in `projects/{name}/project.json`."""
 
     name: str
     dir: str
-    """Absolute, without symbolic links."""
+    """Absolute path, without symbolic links."""
     main: str = ""
-    """Id of the declared main worker; empty: none is declared, and none is guessed."""
+    """Id of the declared main worker; empty when none is declared. A main worker is never
+    guessed."""
     folders: tuple[str, ...] = ()
-    """Further folders in which commands mean this project: worktrees, say."""
+    """Further folders in which commands select this project, such as worktrees."""
     created_at: float = 0.0
     unknown: Mapping[str, Any] = {}
 
 
 def check_name(name: str) -> str:
-    """A project's name: part of a path, and typed by people."""
+    """Check a project's name, which is part of a path and typed by people. Return the name."""
     if not is_safe_id(name) or len(name) > NAME_MAX or name.startswith("-"):
         raise InvalidInputError(
             "project", name, f"a name: 1 to {NAME_MAX} of A-Z, a-z, 0-9, _ and -, not - first"
@@ -46,7 +47,7 @@ def check_name(name: str) -> str:
 
 
 def find_project(name: str, projects: Sequence[Project]) -> Project:
-    """The project of this name; NotFoundError names the nearest."""
+    """Return the project of this name; NotFoundError names the nearest."""
     for project in projects:
         if project.name.casefold() == name.casefold():
             return project
@@ -55,7 +56,7 @@ def find_project(name: str, projects: Sequence[Project]) -> Project:
 
 
 def project_of_folder(folder: str, projects: Iterable[Project]) -> Project | None:
-    """The project whose folder this is or lies above it; of several the nearest."""
+    """Return the project whose folder is this one or contains it; the innermost one of several."""
     found, longest = None, -1
     for project in projects:
         for place in (project.dir, *project.folders):
@@ -69,7 +70,7 @@ def project_of_folder(folder: str, projects: Iterable[Project]) -> Project | Non
 def project_of_worker(
     worker: Worker, workers: Mapping[str, Worker], projects: Iterable[Project]
 ) -> str:
-    """The name of the project that a worker belongs to: the nearest declaration; empty: none."""
+    """Return the name of the worker's project, by the nearest declaration; empty without one."""
     mains = {project.main: project.name for project in projects if project.main}
     seen: set[str] = set()
     above: Worker | None = worker
@@ -84,7 +85,7 @@ def project_of_worker(
 def members(
     project: Project, workers: Mapping[str, Worker], projects: Iterable[Project]
 ) -> tuple[Worker, ...]:
-    """The workers of a project, in the registry's order; the ended ones too."""
+    """Return the workers of a project, in the registry's order, including ended ones."""
     known = tuple(projects)
     return tuple(
         w for w in workers.values() if project_of_worker(w, workers, known) == project.name
@@ -92,7 +93,7 @@ def members(
 
 
 def parse_project(data: Mapping[str, Any]) -> Project:
-    """A project from its stored form. ValueError says which key."""
+    """Return the project of a stored form. ValueError names the faulty key."""
     known: dict[str, Any] = {}
     for key in ("name", "dir", "main"):
         value = data.get(key, "")
@@ -115,7 +116,7 @@ def parse_project(data: Mapping[str, Any]) -> Project:
 
 
 def render_project(project: Project) -> dict[str, Any]:
-    """The stored form of a project."""
+    """Return the stored form of a project."""
     data = project._asdict()
     unknown = data.pop("unknown")
     return {**unknown, **data, "folders": list(project.folders)}

@@ -1,7 +1,8 @@
-"""`projects/{name}/project.json`: which projects there are, each with its folder and main worker.
+"""`projects/{name}/project.json`: the existing projects, each with its folder and main worker.
 
-Owner: the project. Writer: `project` alone, under its ledger's lock. The other files of a project
-are made before it, so that a crash leaves files that nothing names, never a project without them.
+Owner: the project. Writer: `projects.catalog` alone, under the project's ledger lock. The other
+files of a project are created before this one, so that a crash may leave files without a project,
+but never a project without its files.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from vyane_cli.storage.layout import Layout
 
 
 def load(layout: Layout, name: str) -> Project | None:
-    """The project of this name; None when there is none."""
+    """Return the project of this name, or None. CorruptStateError when its file cannot be read."""
     project = document.load_as(layout.project(name), parse_project, "project")
     if project is not None and project.name != name:
         raise CorruptStateError(
@@ -27,19 +28,19 @@ def load(layout: Layout, name: str) -> Project | None:
 
 
 def save(layout: Layout, project: Project) -> None:
-    """Keep a project, durably."""
+    """Save a project, durably."""
     document.save(layout.project(project.name), render_project(project), layout.root)
 
 
 class Survey(NamedTuple):
-    """Every project that can be read, by name, and what is wrong with the others."""
+    """The projects that can be read, by name, and the errors of the others."""
 
     projects: tuple[Project, ...]
     faults: tuple[CorruptStateError, ...]
 
 
 def survey(layout: Layout) -> Survey:
-    """Look at every project: one that cannot be read is in nobody's way."""
+    """Load every project. A project that cannot be read does not affect the others."""
     found, faults = [], []
     for name in listdir(layout("projects")):
         if name.startswith(".") or not os.path.isdir(layout("projects", name)):
@@ -55,12 +56,12 @@ def survey(layout: Layout) -> Survey:
 
 
 def listing(layout: Layout) -> tuple[Project, ...]:
-    """Every project that can be read, by name."""
+    """Return every project that can be read, by name."""
     return survey(layout).projects
 
 
 def all_of(layout: Layout) -> tuple[Project, ...]:
-    """Every project, for who has to know of each; CorruptStateError when one cannot be read."""
+    """Return every project, for callers that need all. CorruptStateError if one cannot be read."""
     found = survey(layout)
     if found.faults:
         raise found.faults[0]

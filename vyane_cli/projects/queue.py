@@ -1,7 +1,8 @@
-"""What comes after what: the nodes of a project's graph, cycles, and the critical path.
+"""The queue of a project: tasks and graph nodes in order of their links, and changes of the ledger.
 
 A node is a step of the plan that need not be a task. Tasks carry their own links (`after`); a node
-that has the id of a task adds links to it. Both make one graph, over one set of names.
+with the id of a task adds links to that task. Tasks and nodes make one graph, over one set of
+names. From it follow cycles, the critical path and the tasks that may start.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 Links = Mapping[str, tuple[str, ...]]
-"""Name → what must be done before it."""
+"""Name → names of what must be done before it."""
 
 
 class GraphNode(NamedTuple):
@@ -43,21 +44,21 @@ class GraphNode(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """The plan of a project, beyond its tasks."""
+    """The plan of a project beside its tasks."""
 
     nodes: tuple[GraphNode, ...] = ()
     revision: int = 0
     unknown: Mapping[str, Any] = {}
 
     def get(self, name: str) -> GraphNode | None:
-        """The node of this id."""
+        """Return the node of this id, or None."""
         return next((node for node in self.nodes if node.id == name), None)
 
 
 def dependencies(
     tasks: Iterable[tuple[str, tuple[str, ...]]], graph: Graph
 ) -> dict[str, tuple[str, ...]]:
-    """All links of tasks (id, after) and nodes, in the order of both files."""
+    """Return all links of tasks (id, after) and nodes, in the order of both files."""
     links: dict[str, tuple[str, ...]] = dict(tasks)
     for node in graph.nodes:
         links[node.id] = tuple(dict.fromkeys((*links.get(node.id, ()), *node.after)))
@@ -65,7 +66,7 @@ def dependencies(
 
 
 def check_links(links: Links) -> None:
-    """NotFoundError for a link to a name that is not there; InvalidInputError for a cycle."""
+    """Check the links: NotFoundError for one to a missing name, InvalidInputError for a cycle."""
     for name, after in links.items():
         for other in after:
             if other not in links:
@@ -81,7 +82,7 @@ def check_links(links: Links) -> None:
 
 
 def cycle(links: Links) -> tuple[str, ...]:
-    """The names of one cycle, each coming after the next; empty when there is none."""
+    """Return the names of one cycle, each coming after the next; empty without a cycle."""
     finished: set[str] = set()
     for start in links:
         path: list[str] = []
@@ -104,7 +105,7 @@ def cycle(links: Links) -> tuple[str, ...]:
 
 
 def sorted_links(links: Links) -> tuple[str, ...]:
-    """The names, each after all that it waits for. Of a graph without a cycle."""
+    """Return the names, each after everything that it waits for. `links` must have no cycle."""
     found: dict[str, None] = {}
     for start in links:
         stack = [(start, False)]
@@ -119,7 +120,7 @@ def sorted_links(links: Links) -> tuple[str, ...]:
 
 
 def _chains(links: Links) -> tuple[dict[str, int], dict[str, int]]:
-    """For each name the longest chain that ends in it, and the longest that begins with it."""
+    """Return for each name the lengths of the longest chains that end in it and begin with it."""
     before: dict[str, int] = {}
     behind = dict.fromkeys(links, 1)
     names = sorted_links(links)
@@ -132,14 +133,14 @@ def _chains(links: Links) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def critical(links: Links) -> frozenset[str]:
-    """The names that lie on a longest chain of what is left (`links`: without what is done)."""
+    """Return the names on a longest chain. `links` has unfinished tasks and nodes only."""
     before, behind = _chains(links)
     longest = max(before.values(), default=0)
     return frozenset(name for name in links if before[name] + behind[name] - 1 == longest)
 
 
 def critical_path(links: Links) -> tuple[str, ...]:
-    """One longest chain of what is left, its first step first."""
+    """Return one longest chain of the unfinished tasks and nodes, its first step first."""
     before, behind = _chains(links)
     path: list[str] = []
     for name in sorted(links, key=lambda n: before[n]):
@@ -151,7 +152,7 @@ def critical_path(links: Links) -> tuple[str, ...]:
 
 
 def put_node(graph: Graph, node: GraphNode) -> Graph:
-    """The graph with this node, in the place of the one of its id or at the end."""
+    """Return the graph with this node: it replaces the node of the same id, or goes to the end."""
     if not is_safe_id(node.id):
         raise InvalidInputError("node", node.id, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
     if len(node.title) > 200 or (node.title and not node.title.isprintable()):
@@ -162,7 +163,7 @@ def put_node(graph: Graph, node: GraphNode) -> Graph:
 
 
 def find_node(graph: Graph, name: str) -> GraphNode:
-    """The node of this id; NotFoundError names the nearest."""
+    """Return the node of this id; NotFoundError names the nearest."""
     node = graph.get(name)
     if node is None:
         near = nearest_names(name, [n.id for n in graph.nodes])
@@ -174,7 +175,7 @@ def find_node(graph: Graph, name: str) -> GraphNode:
 
 
 def parse_graph(data: Mapping[str, Any]) -> Graph:
-    """A graph from `taskgraph.json`, which people may edit. ValueError says which node."""
+    """Return the graph of `taskgraph.json`, which people may edit. ValueError names the node."""
     raw = data.get("nodes")
     if not isinstance(raw, list):
         raise ValueError('"nodes" is not a list')
@@ -212,7 +213,7 @@ def _parse_node(where: str, data: object) -> GraphNode:
 
 
 def render_graph(graph: Graph) -> dict[str, Any]:
-    """The stored form of a graph."""
+    """Return the stored form of a graph."""
     nodes = []
     for node in graph.nodes:
         data = node._asdict()
@@ -222,22 +223,22 @@ def render_graph(graph: Graph) -> dict[str, Any]:
 
 
 def has_queue(ledger: Ledger) -> bool:
-    """Whether any task is pending or running. A blocked one is no queue."""
+    """Return whether any task is pending or running. Blocked tasks do not count."""
     return any(task.status in (TaskStatus.PENDING, TaskStatus.RUNNING) for task in ledger.tasks)
 
 
 def blocked(ledger: Ledger) -> tuple[Task, ...]:
-    """The blocked tasks, in their order."""
+    """Return the blocked tasks, in their order."""
     return tuple(sorted((t for t in ledger.tasks if t.status is TaskStatus.BLOCKED), key=in_order))
 
 
 def in_order(task: Task) -> tuple[int, int, str]:
-    """Sort key: order, then the number of the id."""
+    """Return the sort key of a task: its order, then the number of its id."""
     return task.order, number_of(task.id), task.id
 
 
 def is_done(ledger: Ledger, graph: Graph, name: str) -> bool:
-    """Whether a task or node is done. Of a node that is a task too the ledger speaks."""
+    """Return whether a task or node is done. If a node is also a task, the ledger decides."""
     task = ledger.get(name)
     if task is not None:
         return task.status is TaskStatus.DONE
@@ -246,7 +247,7 @@ def is_done(ledger: Ledger, graph: Graph, name: str) -> bool:
 
 
 def waiting_for(ledger: Ledger, graph: Graph, task: Task) -> tuple[str, ...]:
-    """What must be done before this task may start, and is not."""
+    """Return the tasks and nodes that must be done before this task may start, and are not done."""
     needed = dict.fromkeys(task.after)
     node = graph.get(task.id)
     needed.update(dict.fromkeys(node.after if node is not None else ()))
@@ -254,7 +255,7 @@ def waiting_for(ledger: Ledger, graph: Graph, task: Task) -> tuple[str, ...]:
 
 
 def line_holder(ledger: Ledger, task: Task) -> Task | None:
-    """The other task that runs on this task's line."""
+    """Return the other task that runs on this task's line, or None."""
     if not task.line:
         return None
     for other in ledger.tasks:
@@ -265,17 +266,17 @@ def line_holder(ledger: Ledger, task: Task) -> Task | None:
 
 
 def open_links(ledger: Ledger, graph: Graph) -> dict[str, tuple[str, ...]]:
-    """What is not done, each with what it waits for: the part of the graph that is left."""
+    """Return every unfinished task and node with the unfinished ones that it waits for."""
     every = dependencies(((task.id, task.after) for task in ledger.tasks), graph)
     left = {name for name in every if not is_done(ledger, graph, name)}
     return {name: tuple(a for a in every[name] if a in left) for name in every if name in left}
 
 
 def startable(ledger: Ledger, graph: Graph, claimed: Collection[str] = ()) -> tuple[Task, ...]:
-    """The pending tasks that may start now, the head first: on the critical path, then in order.
+    """Return the pending tasks that may start now: first those on the critical path, then in order.
 
-    Of several tasks of one line all are listed: when one runs, the next call leaves the others
-    out. A claimed one counts as running for its line.
+    All tasks of one line are listed; when one of them runs, the next call leaves the others out. A
+    claimed task counts as running for its line.
     """
     on_path = critical(open_links(ledger, graph))
     taken = {
@@ -295,7 +296,7 @@ def startable(ledger: Ledger, graph: Graph, claimed: Collection[str] = ()) -> tu
 
 
 def find_task(ledger: Ledger, text: str) -> Task:
-    """The task of this id, whatever its case; NotFoundError names the nearest."""
+    """Return the task of this id, ignoring case; NotFoundError names the nearest."""
     wanted = text.strip().casefold()
     for task in ledger.tasks:
         if task.id.casefold() == wanted:
@@ -306,9 +307,10 @@ def find_task(ledger: Ledger, text: str) -> Task:
 
 
 def add(ledger: Ledger, task: Task, at: float) -> tuple[Ledger, Task]:
-    """The ledger with one more pending task, and that task with its id.
+    """Return the ledger with one more pending task, and that task with its id.
 
-    Its links are not looked at here: `taskgraph.check_links` does, with the graph.
+    The links of the task are not checked here: the caller does so with `check_links`, which needs
+    the graph.
     """
     number = ledger.next
     made = check_texts(
@@ -325,15 +327,15 @@ def add(ledger: Ledger, task: Task, at: float) -> tuple[Ledger, Task]:
 
 
 def put(ledger: Ledger, task: Task) -> Ledger:
-    """The ledger with this task in the place of the one of its id."""
+    """Return the ledger with this task in place of the task of the same id."""
     return ledger._replace(tasks=tuple(task if t.id == task.id else t for t in ledger.tasks))
 
 
 def transition(ledger: Ledger, graph: Graph, task_id: str, change: TaskUpdate, at: float) -> Ledger:
-    """The ledger after a report. Reporting the status that it has only brings the details up.
+    """Return the ledger after a report. A report of the present status only updates the details.
 
-    InvalidInputError for blocked without a reason and for done without an artifact or a reason;
-    ConflictError for a way that the table does not have; RefusedError (`not_ready`, `line_busy`)
+    InvalidInputError for blocked without a reason and for done without an artifact or a reason.
+    ConflictError for a transition that is not in the table. RefusedError (`not_ready`, `line_busy`)
     for a start that must wait.
     """
     task = find_task(ledger, task_id)
@@ -365,7 +367,7 @@ def transition(ledger: Ledger, graph: Graph, task_id: str, change: TaskUpdate, a
 
 
 def check_start(ledger: Ledger, graph: Graph, task: Task) -> None:
-    """RefusedError when it must wait: for what it comes after, or for its line."""
+    """Check that the task may start. RefusedError when it must wait for its links or its line."""
     waits = waiting_for(ledger, graph, task)
     if waits:
         raise RefusedError(

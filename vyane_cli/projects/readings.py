@@ -1,4 +1,4 @@
-"""Readings of a round: what stands in the files, each with file and value. Changes nothing."""
+"""Readings of a round: the state found in the files, each with file and value. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RoundReading(NamedTuple):
-    """One thing that a round looked at."""
+    """One reading of a round."""
 
     name: str
     file: str
@@ -36,7 +36,7 @@ class RoundReading(NamedTuple):
 
 
 class RoundView(NamedTuple):
-    """What a round looked at: what decides, and where it stands."""
+    """The readings of a round: the inputs that decide, and the files and values behind them."""
 
     inputs: Inputs
     readings: tuple[RoundReading, ...]
@@ -46,7 +46,7 @@ class RoundView(NamedTuple):
 
 
 def read_schedule(home: Home, project: str, name: str) -> RoundView:
-    """Whether the schedule is paused: asked before anything is locked."""
+    """Read whether the schedule is paused. This needs no lock and comes first."""
     path = home.layout.schedules(project)
     if not name:
         value, detail = Schedule.NONE, "run by hand"
@@ -61,13 +61,13 @@ def read_schedule(home: Home, project: str, name: str) -> RoundView:
 
 
 def with_lock(seen: RoundView, path: str, lock: Lock) -> RoundView:
-    """With the domain lock, which is asked for next."""
+    """Return the readings with that of the domain lock, which comes second."""
     reading = RoundReading("lock", path, lock)
     return seen._replace(inputs=seen.inputs._replace(lock=lock), readings=(*seen.readings, reading))
 
 
 def read_project(home: Home, project: Project, seen: RoundView) -> RoundView:
-    """The queue, who works, and the goal, in this order."""
+    """Read the queue, the workers and the goal, in this order, and return the extended readings."""
     books = ledger.read(home.layout, project.name)
     queue, read_queue = _queue(home, books)
     executing, read_members = _executing(home, project)
@@ -122,7 +122,7 @@ def _queue(home: Home, books: Books) -> tuple[Queue, RoundReading]:
 
 
 def _executing(home: Home, project: Project) -> tuple[Executing, RoundReading]:
-    """Whether another worker of the project works; the one that runs this round does not count."""
+    """Read whether a worker of the project works, without the worker that runs this round."""
     path = home.layout.registry
     me = whoami(home)
     try:
@@ -166,7 +166,7 @@ def _main(home: Home, project: Project) -> tuple[Worker | None, RoundReading]:
 
 
 def located(path: str, detail: str) -> str:
-    """What is wrong, and where: an error names its file by itself."""
+    """Return the fault with its file. An error text that begins with its file is not changed."""
     return detail if detail.startswith(path) else f"{path}: {detail}"
 
 

@@ -1,6 +1,7 @@
-"""When a schedule is due: an RRULE of RFC 5545, as far as cron, systemd and launchd can say it.
+"""Recurrence of a schedule: the part of RRULE (RFC 5545) that cron, systemd and launchd support.
 
-All of them think in minutes of a day and days of a week, in local time; so does this.
+All three work with minutes of a day and days of a week, in local time, and so does this module. It
+also renders the entries of the three timers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-"""Monday is 0, as for `time.localtime`."""
+"""Monday is 0, as in `time.localtime`."""
 EVERY_DAY = tuple(range(7))
 EVERY_HOUR = tuple(range(24))
 LOOK_AHEAD_MIN = 8 * 24 * 60
@@ -27,7 +28,7 @@ _KNOWN = ("FREQ", "INTERVAL", "BYDAY", "BYHOUR", "BYMINUTE")
 
 
 class Recurrence(NamedTuple):
-    """The minutes at which something is due."""
+    """The minutes at which a schedule is due."""
 
     days: tuple[int, ...]
     hours: tuple[int, ...]
@@ -35,7 +36,7 @@ class Recurrence(NamedTuple):
 
 
 def parse_rrule(text: str) -> Recurrence:
-    """The recurrence of an RRULE; InvalidInputError names what it has that no timer can do."""
+    """Return the recurrence of an RRULE; InvalidInputError names what no timer supports."""
     parts = {}
     for part in text.strip().upper().removeprefix("RRULE:").split(";"):
         match = _PART.fullmatch(part)
@@ -83,7 +84,7 @@ def _days(text: str, given: str) -> tuple[int, ...]:
 
 
 def every(minutes: int) -> tuple[str, str]:
-    """The rules of A and B for a round every so many minutes: B lies half a step behind A."""
+    """Return the RRULEs of A and B for a round every `minutes`: B is half a step later than A."""
     if minutes in (10, 12, 20, 30):
         half = minutes // 2
         lists = (",".join(str(m) for m in range(start, 60, minutes)) for start in (0, half))
@@ -103,9 +104,10 @@ def every(minutes: int) -> tuple[str, str]:
 def next_after(
     due: Recurrence, now_s: float, local: Callable[[float], tuple[int, int, int]]
 ) -> float | None:
-    """The next time at which it is due, in Unix seconds. `local`: time → (weekday, hour, minute).
+    """Return the next due time in Unix seconds, or None when none follows within 8 days.
 
-    An hour that the clock leaves out is passed over; of one that comes twice both count.
+    `local` maps a time to (weekday, hour, minute). An hour that the clock skips has no due times;
+    an hour that occurs twice has all its due times twice.
     """
     minute_s = now_s // 60 * 60
     for step in range(1, LOOK_AHEAD_MIN):
@@ -120,14 +122,14 @@ def next_after(
 
 
 def to_cron(due: Recurrence) -> str:
-    """The five fields of a crontab line."""
+    """Return the five time fields of a crontab line."""
     days = "*" if due.days == EVERY_DAY else ",".join(str((day + 1) % 7) for day in due.days)
     hours = "*" if due.hours == EVERY_HOUR else ",".join(map(str, due.hours))
     return f"{','.join(map(str, due.minutes))} {hours} * * {days}"
 
 
 def to_systemd(due: Recurrence) -> str:
-    """An OnCalendar= expression."""
+    """Return the expression for OnCalendar=."""
     names = ",".join(DAYS[day].capitalize() + _TAILS[day] for day in due.days)
     days = "" if due.days == EVERY_DAY else names + " "
     hours = "*" if due.hours == EVERY_HOUR else ",".join(f"{hour:02}" for hour in due.hours)
@@ -138,7 +140,7 @@ _TAILS = ("n", "e", "d", "u", "i", "t", "n")
 
 
 def to_launchd(due: Recurrence) -> list[dict[str, int]]:
-    """The dictionaries of StartCalendarInterval; a key that is left out stands for any."""
+    """Return the dictionaries for StartCalendarInterval; a missing key matches any value."""
     found: list[dict[str, int]] = []
     for day in (None,) if due.days == EVERY_DAY else due.days:
         for hour in (None,) if due.hours == EVERY_HOUR else due.hours:
@@ -153,11 +155,11 @@ def to_launchd(due: Recurrence) -> list[dict[str, int]]:
 
 
 CRON_LINE_MAX = 990
-"""Some crons refuse a line of 1,000 bytes."""
+"""Limit in bytes: some crons refuse a line of 1,000 bytes."""
 
 
 class Timer(NamedTuple):
-    """One schedule of one project of one state root, as the system is to run it."""
+    """One schedule of one project of one state root, as the system's timer is to run it."""
 
     home: str
     project: str
@@ -165,11 +167,11 @@ class Timer(NamedTuple):
     due: Recurrence
     command: tuple[str, ...]
     log: str
-    """Where its errors go."""
+    """Path of the file for the errors of its rounds."""
 
 
 def check_words(words: Sequence[str]) -> None:
-    """InvalidInputError for a word that no timer's file can hold."""
+    """Raise InvalidInputError for a word that no timer's file can hold."""
     for word in words:
         if not word.isprintable():
             raise InvalidInputError("path", word, "without line ends and control characters")
@@ -179,12 +181,12 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def mark_of(timer: Timer) -> str:
-    """What a crontab line of ours ends in, so that it is found again."""
+    """Return the end of vyane's crontab line for a timer, by which the line is found later."""
     return f"# vyane {timer.project} {timer.schedule} {timer.home}"
 
 
 def cron_line(timer: Timer) -> str:
-    """The line of a crontab. Cron's `%` is a line end unless it is escaped."""
+    """Return the line of a crontab. In cron, an unescaped `%` is a line end."""
     check_words((*timer.command, timer.log, timer.home))
     command = f"{shlex.join(timer.command)} >/dev/null 2>>{shlex.quote(timer.log)}"
     line = f"{to_cron(timer.due)} {command} {mark_of(timer)}".replace("%", "\\%")
@@ -199,14 +201,14 @@ def cron_line(timer: Timer) -> str:
 
 
 def without_lines(crontab: str, marks: Sequence[str]) -> str:
-    """A crontab without the lines that end in these marks; every other byte stays."""
+    """Return a crontab without the lines that end in these marks; every other byte stays."""
     ends = tuple(mark.replace("%", "\\%") for mark in marks)
     kept = [line for line in crontab.splitlines(keepends=True) if not line.rstrip().endswith(ends)]
     return "".join(kept) if ends else crontab
 
 
 def with_lines(crontab: str, lines: Sequence[str], marks: Sequence[str]) -> str:
-    """A crontab with these lines in the place of those with the marks."""
+    """Return a crontab with these lines in place of the lines with the marks."""
     rest = without_lines(crontab, marks)
     if rest and not rest.endswith("\n"):
         rest += "\n"
@@ -217,7 +219,7 @@ def with_lines(crontab: str, lines: Sequence[str], marks: Sequence[str]) -> str:
 
 
 def unit_name(timer: Timer) -> str:
-    """The name of its units, without the ending; several state roots have several."""
+    """Return the name of the timer's units, without the suffix. It differs between state roots."""
     return f"vyane-{_tag(timer.home)}-{timer.project}-{timer.schedule}"
 
 
@@ -228,7 +230,7 @@ def _tag(home: str) -> str:
 
 
 def service_unit(timer: Timer) -> str:
-    """The unit that runs one round."""
+    """Return the text of the unit that runs one round."""
     check_words((*timer.command, timer.home))
     words = " ".join(_systemd_word(word) for word in timer.command)
     return (
@@ -238,7 +240,7 @@ def service_unit(timer: Timer) -> str:
         "[Service]\n"
         "Type=oneshot\n"
         f"ExecStart={words}\n"
-        "KillMode=process\n"  # the worker that a round starts outlives it
+        "KillMode=process\n"  # the worker that a round starts outlives the round
     )
 
 
@@ -248,7 +250,10 @@ def _systemd_word(word: str) -> str:
 
 
 def timer_unit(timer: Timer) -> str:
-    """The unit that fires it. What was missed while the machine was off is made up for once."""
+    """Return the text of the unit that fires the timer.
+
+    One run replaces all rounds that were missed while the machine was off.
+    """
     return (
         "[Unit]\n"
         f"Description=Rounds of vyane for {timer.project} (schedule {timer.schedule})\n"
@@ -266,12 +271,12 @@ def timer_unit(timer: Timer) -> str:
 
 
 def label_of(timer: Timer) -> str:
-    """The label of its property list."""
+    """Return the label of the timer's property list."""
     return f"vyane.{_tag(timer.home)}.{timer.project}.{timer.schedule}"
 
 
 def property_list(timer: Timer) -> dict[str, Any]:
-    """The content of its property list."""
+    """Return the content of the timer's property list."""
     check_words((*timer.command, timer.log))
     return {
         "Label": label_of(timer),

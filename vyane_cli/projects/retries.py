@@ -1,7 +1,7 @@
-"""Starts of a task: what became of them, and whether a round starts it again by itself.
+"""Retries: how the starts of a task ended, and whether a round starts the task again.
 
-Nothing is kept for it: the claims that were freed say how often, the workers' records how it ended,
-and the person's resolved entries that somebody has looked.
+No state is stored for retries: the freed claims count the starts, the workers' records say how each
+worker ended, and the person's resolved entries say that somebody has looked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def why_not_again(home: Home, project: Project, task: Task) -> Refusal | None:
-    """Why a task is not started again by itself, after the starts that came to nothing."""
+    """Return why a round may not start a task again after its failed starts; None if it may."""
     return ask_again(starts_of(home, project, task), int(home.config["wake.attempts"]))
 
 
 def starts_of(home: Home, project: Project, task: Task) -> tuple[Start, ...]:
-    """The starts of a task since it last became pending that came to nothing, oldest first."""
+    """Return the failed starts of a task since it last became pending, oldest first."""
     found = [
         claim
         for claim in claims.stale(home.layout, project.name, task.id)
@@ -51,7 +51,7 @@ def starts_of(home: Home, project: Project, task: Task) -> tuple[Start, ...]:
 
 
 def end_of(home: Home, worker: Worker | None) -> End:
-    """What is known of the end of a worker that a task was started with."""
+    """Return the known facts about the end of a worker that was started for a task."""
     if worker is None:
         return End(False)
     try:
@@ -74,7 +74,7 @@ def end_of(home: Home, worker: Worker | None) -> End:
 def stuck_tasks(
     home: Home, project: Project, books: Books, held: frozenset[str]
 ) -> dict[str, Refusal]:
-    """The tasks that are not started again by itself, each with why. Changes nothing."""
+    """Return the tasks that rounds do not start again, each with the reason. Changes nothing."""
     assert books.ledger is not None
     tried = {claim.task for claim in claims.all_stale(home.layout, project.name).values()}
     refusals = {
@@ -86,7 +86,7 @@ def stuck_tasks(
 
 
 def call_for_stuck(home: Home, project: Project, books: Books, held: frozenset[str]) -> list[str]:
-    """Call the person once for each task that is not started again by itself; the tasks."""
+    """Call the person once for each task that rounds do not start again. Return the tasks' ids."""
     assert books.ledger is not None
     stuck = stuck_tasks(home, project, books, held)
     for task in books.ledger.tasks:

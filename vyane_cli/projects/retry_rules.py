@@ -1,7 +1,8 @@
-"""Starts: what became of the workers that a task was started with, and whether it may be again.
+"""Rules of retries: how a worker without a report ended, and whether its task may start again.
 
-A worker that was killed is no fault of its task: it is started again, a few times. One that could
-not be started, failed, or ended without a report would do so again: a person looks first.
+A worker that was killed is not the fault of its task: the task is started again, a few times. A
+worker that could not be started, failed, or ended without a report would do so again: a person
+looks first.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ class Fate(StrEnum):
     UNMADE = "unmade"  # the round died before the worker's launcher ran
     KILLED = "killed"  # by a signal, or with the machine
     NOT_STARTED = "not-started"
-    FAILED = "failed"  # its program said so
+    FAILED = "failed"  # its program exited with an error status
     SILENT = "ended-without-a-report"
-    STOPPED = "stopped"  # somebody cancelled it
-    LEFT = "left"  # its session ended
+    STOPPED = "stopped"  # somebody cancelled the worker
+    LEFT = "left"  # the worker's session ended
 
 
 class Again(StrEnum):
-    """Whether the task may be started again."""
+    """Condition for starting the task again."""
 
     COUNTED = "counted"  # as often as the settings allow
-    PERSON = "person"  # once somebody has looked
+    PERSON = "person"  # after a person has looked
 
 
 # fmt: off
@@ -44,21 +45,21 @@ AGAIN: Mapping[Fate, Again] = {
 
 
 class End(NamedTuple):
-    """What is known of the end of a worker."""
+    """The known facts about the end of a worker."""
 
     on_record: bool
     cancelled: bool = False
     spawned: bool = False
-    """A round or a parent made it: there is a record of how."""
+    """True when a round or a parent spawned the worker: a record of the launch exists."""
     launched: bool = False
-    """Its launcher ran."""
+    """True when the worker's launcher ran."""
     had_process: bool = False
     exit_status: int | None = None
-    """Negative for a signal; None: nobody saw it."""
+    """Negative for a signal; None when the exit was not observed."""
 
 
 def fate_of(end: End) -> Fate:
-    """How a worker ended. Total."""
+    """Return how a worker ended. Total."""
     if not end.on_record:
         return Fate.UNMADE
     if end.cancelled:
@@ -75,23 +76,27 @@ def fate_of(end: End) -> Fate:
 
 
 class Start(NamedTuple):
-    """One start of a task that came to nothing."""
+    """One failed start of a task."""
 
     worker: str
     fate: Fate
     looked_at: bool = False
-    """The person was called because of it, and has resolved that."""
+    """True when the person was called because of this start, and has resolved the call."""
 
 
 class Refusal(NamedTuple):
-    """Why a task is not started again by itself, and the start that says so."""
+    """Reason why rounds do not start a task again: the start that decides it."""
 
     start: Start
     attempts: int
 
 
 def ask_again(starts: Sequence[Start], limit: int) -> Refusal | None:
-    """None when the task may be started again; else why a person has to look. Oldest first."""
+    """Return None if the task may be started again, else why a person has to look.
+
+    `starts` has the oldest start first; starts up to the last one that a person has looked at do
+    not count.
+    """
     after_look = 0
     for number, start in enumerate(starts):
         if start.looked_at:

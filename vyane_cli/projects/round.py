@@ -1,7 +1,7 @@
-"""Wake: one round. Lock the domain, keep house, read, decide by the matrix, do one thing.
+"""A round of a project: lock the domain, do the upkeep, read, decide by the matrix, act once.
 
-A round never edits the ledger and never advances the queue of notices. What a kill leaves is an
-earlier step done and a later one not: each step done twice changes nothing.
+A round never edits the ledger and never advances the queue of notices. After a kill, the earlier
+steps are done and the later ones are not: doing a step twice changes nothing.
 """
 
 from __future__ import annotations
@@ -42,38 +42,39 @@ if TYPE_CHECKING:
 
 
 LOOK_S = 0.05
-"""For so long a round waits for the domain: a dry run or `vyane status` has it for a moment."""
+"""Longest wait for the domain lock, in seconds: a dry run or `vyane status` holds it for a
+moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingDone:
-    """There was nothing to do."""
+    """Result of a round without an action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """A and B were paused."""
+    """Result of a round that paused A and B."""
 
     paused: bool
-    """False when they were paused already."""
+    """False when A and B were paused already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledAndPaused:
-    """The person was called, and A and B were paused."""
+    """Result of a round that called the person and paused A and B."""
 
     called_for: tuple[str, ...]
-    """Blocked tasks, and the entries in which somebody asks for the person."""
+    """Ids of blocked tasks, and of the entries in which somebody asks for the person."""
     paused: bool
 
 
 Done = NothingDone | Dispatched | CalledAndPaused | Paused | FedBack
-"""What came of the action of a round."""
+"""Result of the action of a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundFailure:
-    """Why a round could not carry out its action, or would not."""
+    """The error that kept a round from its action."""
 
     code: str
     message: str
@@ -99,7 +100,7 @@ class RoundReport:
 
 
 class Round(NamedTuple):
-    """One round: where it landed, why, and what it did."""
+    """One round: its verdict, the readings behind it, and its results."""
 
     id: str
     project: str
@@ -110,9 +111,9 @@ class Round(NamedTuple):
     maintenance: dict[str, Any] | None = None
     done: Done | None = None
     would: str = ""
-    """Of a dry run that would start a worker: its task, or what happens when none can start."""
+    """For a dry run that would start a worker: the task, or what would happen if none can start."""
     error: VyaneError | None = None
-    """Why its action could not be carried out, or would not: for the exit code."""
+    """The error that kept the round from its action: it sets the exit code."""
 
     def report(self) -> RoundReport:
         """Return the round as `wake` prints it."""
@@ -136,16 +137,17 @@ class Round(NamedTuple):
 
 
 class Upkeep(NamedTuple):
-    """What a round has done around its decision: `upkeep/rounds` has it."""
+    """The steps of a round around its decision, implemented in `upkeep.rounds`."""
 
     keep_house: Callable[[Home, Project], dict[str, Any]]
-    """Bring mail, workers and claims into order before the project is read; what was done."""
+    """Put mail, workers and claims in order before the project is read. Returns the work done, by
+    part."""
     end_calls: Callable[[Home, Project, Round], None]
-    """Close the calls to the person whose cause is gone, by what the round has found."""
+    """Close the calls to the person whose cause is gone, according to the findings of the round."""
 
 
 def preview_round(home: Home, project: Project, schedule: str) -> Round:
-    """Return what a round would do now: it reads and decides, and changes nothing."""
+    """Return the round that would run now: it reads and decides, and changes nothing."""
     return wake(home, project, schedule, None)
 
 
@@ -188,7 +190,10 @@ def wake(home: Home, project: Project, schedule: str, upkeep: Upkeep | None) -> 
 
 
 def _is_locked(path: str) -> bool:
-    """Whether a round is at work. Nothing is made; a round that comes in between waits for us."""
+    """Return whether another round holds the domain lock. No file is created.
+
+    The check takes the lock for a moment; a round that starts in that moment waits for it.
+    """
     lock = locks.take_now(path) if os.path.exists(path) else path
     if lock is None:
         return True
@@ -227,7 +232,7 @@ def _run_locked(home: Home, project: Project, made: Round, upkeep: Upkeep | None
 
 
 def _complete_environment(home: Home, project: Project) -> None:
-    """A timer gives next to no environment: what the installing shell had is on record."""
+    """Add the environment of the installing shell, as recorded: a timer provides almost none."""
     try:
         installed = schedule.load(home.layout, project.name).installed
     except CorruptStateError:
@@ -237,7 +242,7 @@ def _complete_environment(home: Home, project: Project) -> None:
 
 
 def _act(home: Home, project: Project, made: Round) -> Done:
-    """The action of the cell. One dispatch at most; E never pauses."""
+    """Run the action of the cell. It starts one worker at most; cell E never pauses."""
     seen = made.seen
     if made.verdict.action not in (Action.NOTHING, Action.FEED_BACK):
         end_gaps(home, project)
@@ -271,7 +276,7 @@ _PAUSED = ScheduleStatus.PAUSED
 
 
 def _call_about(home: Home, project: Project, error: VyaneError) -> None:
-    """What no round can do: the person is called once for each cause."""
+    """Call the person about an error that no round can resolve, once for each cause."""
     call = call_of(
         NeedKind.ROUND,
         project=project.name,
@@ -283,11 +288,11 @@ def _call_about(home: Home, project: Project, error: VyaneError) -> None:
     try:
         call_person(home, call)
     except VyaneError:
-        return  # the exit code says it
+        return  # the exit code reports the error
 
 
 def _note(home: Home, project: Project, made: Round) -> None:
-    """One line a round, for whoever asks what rounds did. It decides nothing: not flushed."""
+    """Append one line for the round, for people who ask later. No decision uses it: not flushed."""
     clock = home.clock()
     record = {
         "round": made.id,
@@ -312,6 +317,6 @@ def _note(home: Home, project: Project, made: Round) -> None:
 
 
 def last_round(home: Home, project: str) -> dict[str, Any] | None:
-    """What the last round that held the domain did."""
+    """Return the line of the last round that held the domain lock, or None."""
     last = journal.read_last(home.layout.rounds(project))
     return dict(last.record) if last is not None and last.record is not None else None

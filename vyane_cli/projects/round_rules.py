@@ -1,7 +1,7 @@
-"""A round: what was read → one cell of the matrix, its reason, its action.
+"""Rules of a round: the matrix that maps the readings to a cell, a reason and an action.
 
-The rows are asked in order; the first that fits decides. The last fits everything, so that a
-round that cannot tell starts nothing and pauses nothing.
+The rows are tried in order; the first match decides. The last row matches everything, so that a
+round with unclear readings starts no worker and pauses no schedule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vyane_cli.projects.goal import GoalState
 
 
 class Schedule(StrEnum):
-    """What stands behind the round."""
+    """Status of the schedule that runs the round."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -22,37 +22,37 @@ class Schedule(StrEnum):
 
 
 class Lock(StrEnum):
-    """The project's domain lock."""
+    """State of the project's domain lock."""
 
     OURS = "ours"
-    HELD = "held"  # another round is at work
+    HELD = "held"  # by another round
 
 
 class Sources(StrEnum):
-    """Whether every file that decides could be read."""
+    """Readability of the files that decide."""
 
     READABLE = "readable"
     UNREADABLE = "unreadable"
 
 
 class Main(StrEnum):
-    """The worker for whom the project is kept moving."""
+    """State of the main worker, for whom the project is kept moving."""
 
     DECLARED = "declared"
     NONE = "none"
-    ENDED = "ended"  # it was declared, and is there no more
+    ENDED = "ended"  # it was declared, and has ended or is missing
 
 
 class Queue(StrEnum):
-    """What the ledger holds."""
+    """State of the ledger."""
 
     WORK = "work"  # a task is pending or running
-    BLOCKED = "blocked"  # none is; a task is blocked, or somebody waits for the person
+    BLOCKED = "blocked"  # neither; a task is blocked, or somebody waits for the person
     EMPTY = "empty"
 
 
 class Executing(StrEnum):
-    """Whether another worker of the project works."""
+    """Activity of the other workers of the project."""
 
     YES = "yes"
     NO = "no"
@@ -60,7 +60,7 @@ class Executing(StrEnum):
 
 
 class Cell(StrEnum):
-    """Where a round lands."""
+    """Cell of the matrix in which a round lands."""
 
     SKIP = "skip"
     A = "A"
@@ -71,7 +71,7 @@ class Cell(StrEnum):
 
 
 class Action(StrEnum):
-    """What a round does."""
+    """Action of a round."""
 
     NOTHING = "nothing"
     DISPATCH = "dispatch-one"
@@ -88,11 +88,11 @@ ACTIONS: Mapping[Cell, Action] = {
     Cell.B: Action.FEED_BACK,
     Cell.E: Action.FEED_BACK,
 }
-"""In the order in which the cells are asked."""
+"""Action of each cell, in the order in which the cells are tried."""
 
 
 class Inputs(NamedTuple):
-    """The readings that decide. What was not read is not known."""
+    """The readings that decide. A reading that was not taken counts as unknown."""
 
     schedule: Schedule
     lock: Lock = Lock.OURS
@@ -104,7 +104,11 @@ class Inputs(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """One row: it fits when each reading that it names is one of these. Empty: any."""
+    """One row of the matrix.
+
+    It matches when each reading that it names has one of the listed values. An empty `when` matches
+    everything.
+    """
 
     cell: Cell
     reason: str
@@ -118,7 +122,7 @@ _SURE: Mapping[str, tuple[StrEnum, ...]] = {
     "main": (Main.DECLARED,),
     "executing": (Executing.NO,),
 }
-"""What must be known before a round starts or pauses anything."""
+"""Readings that must be certain before a round starts a worker or pauses a schedule."""
 
 # fmt: off
 MATRIX: tuple[MatrixRow, ...] = (
@@ -155,7 +159,7 @@ MATRIX: tuple[MatrixRow, ...] = (
 
 
 class RoundVerdict(NamedTuple):
-    """Where a round lands, by which row, and what it does."""
+    """The cell of a round, the row that decided, and the action."""
 
     cell: Cell
     reason: str
@@ -163,7 +167,7 @@ class RoundVerdict(NamedTuple):
 
 
 def decide_round(inputs: Inputs) -> RoundVerdict:
-    """The first row that fits. Total: the last one fits everything."""
+    """Return the verdict of the first row that matches. Total: the last row matches everything."""
     row = next(row for row in MATRIX if _fits(row, inputs))
     return RoundVerdict(row.cell, row.reason, ACTIONS[row.cell])
 

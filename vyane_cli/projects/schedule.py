@@ -1,8 +1,8 @@
-"""`projects/{name}/schedules.json`: when rounds run, and whether they are paused.
+"""`projects/{name}/schedules.json`: the rules of schedules A and B, their status, their timers.
 
-Owner: the project. Writers: `schedule`, and a round that pauses, under the lock of schedules.
-Commit point: the rename of the one file, so that A and B change together. A crash leaves the old
-or the new file.
+Owner: the project. Writers: the `schedule` commands, and a round that pauses, under the lock of
+schedules. Commit point: the rename of the one file, so that A and B change together. A crash leaves
+the old or the new file.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 def load(layout: Layout, project: str) -> Schedules:
-    """The schedules; the default ones while there is no file. CorruptStateError when damaged."""
+    """Return the schedules, or the default ones without a file. CorruptStateError when damaged."""
     found = document.load_as(layout.schedules(project), parse_schedules, "file of schedules")
     return DEFAULT if found is None else found
 
 
 def save(layout: Layout, project: str, schedules: Schedules) -> None:
-    """Keep them, durably."""
+    """Save the schedules, durably."""
     document.save(layout.schedules(project), render_schedules(schedules), layout.root)
 
 
@@ -63,11 +63,11 @@ class TimersMade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimersRemoved:
-    """What a removal of timers did."""
+    """Result of a removal of timers."""
 
     project: str
     timer: With | None
-    """Who fired them; None when the project had none."""
+    """Kind of the removed timers; None when the project had none."""
     removed: bool
 
 
@@ -80,11 +80,12 @@ class ScheduleReport:
     status: ScheduleStatus
     rrule: str
     timer: With | None
-    """Who fires it; None for nobody."""
+    """Kind of the timer; None when no timer is installed."""
     next_at: float | None
-    """When its next round comes; None while it is paused."""
+    """Unix seconds of the next round; None while the schedule is paused."""
     due_at: float | None
-    """When its next round would come, paused or not; None when its times never come."""
+    """Unix seconds at which the next round is due, paused or not; None when the rule has no next
+    time."""
 
 
 def install(
@@ -96,12 +97,12 @@ def install(
     dry_run: bool,
     install_guard: Callable[[Home], object],
 ) -> TimersMade:
-    """Make the timers of a project, and record the environment that its rounds will have.
+    """Create the timers of a project, and record the environment that its rounds will have.
 
     The guard, which the timers run, is installed first; then the file is written, then the timers
-    are made: a crash between the two leaves a file that says more than there is, and `doctor`
-    names it. When the system refuses, the file is as it was before, and so are the timers of
-    another kind.
+    are created. A crash between the last two leaves a file that names timers that do not exist, and
+    `doctor` reports them. When the system refuses, the file is restored to its earlier form, and
+    the timers of another kind are kept.
     """
     require_person(home, whoami(home), "make timers")
     known = load(home.layout, project.name)
@@ -129,7 +130,7 @@ def install(
 
 
 def _record(home: Home, project: Project, wanted: Schedules) -> Schedules:
-    """Keep these times and these timers; what was kept before. A pause made meanwhile stays."""
+    """Save these rules and timers. Return the earlier schedules. A concurrent pause is kept."""
     with home.held((LockKind.SCHEDULES, "")):
         before = load(home.layout, project.name)
         rules = {name: plan.rrule for name, plan in wanted.plans.items()}
@@ -139,7 +140,7 @@ def _record(home: Home, project: Project, wanted: Schedules) -> Schedules:
 
 
 def remove(home: Home, project: Project, *, kind: str = "") -> TimersRemoved:
-    """Take the timers of a project away; the schedules keep their rules and their status."""
+    """Remove the timers of a project; the schedules keep their rules and their status."""
     require_person(home, whoami(home), "remove timers")
     known = load(home.layout, project.name)
     given = kind or (known.installed.timer if known.installed is not None else "")
@@ -154,7 +155,7 @@ def remove(home: Home, project: Project, *, kind: str = "") -> TimersRemoved:
 
 
 def timers_of(home: Home, project: Project, known: Schedules) -> list[Timer]:
-    """The timers of A and B."""
+    """Return the timers of A and B."""
     layout = home.layout
     program = vyane_path(home)
     return [
@@ -180,19 +181,19 @@ def timers_of(home: Home, project: Project, known: Schedules) -> list[Timer]:
 
 
 def vyane_path(home: Home) -> str:
-    """The `vyane` of this installation, by a path that needs no PATH."""
+    """Return the path of this installation's `vyane`, which works without a PATH."""
     return os.path.join(os.path.dirname(home.layout.guard), "vyane")
 
 
 def set_rule(home: Home, project: Project, name: str, rule: str) -> Schedules:
-    """Another time for one schedule. Its timer is made anew by the next install."""
+    """Replace the rule of one schedule. Its timer keeps the old times until the next install."""
     check_schedule(name)
     parse_rrule(rule)
     return _change(home, project, lambda known: known.with_rules({name: rule}))
 
 
 def set_status(home: Home, project: str, status: ScheduleStatus) -> bool:
-    """Pause or resume A and B together; True when that changed anything. One rename, or nothing."""
+    """Pause or resume A and B together, in one rename. Return whether anything changed."""
     with home.held((LockKind.SCHEDULES, "")):
         known = load(home.layout, project)
         changed = known.with_status(status)
@@ -202,14 +203,14 @@ def set_status(home: Home, project: str, status: ScheduleStatus) -> bool:
 
 
 def paused(home: Home, names: Iterable[str]) -> list[str]:
-    """Those of these projects whose rounds are paused: what changes there waits for a resume."""
+    """Return the projects whose rounds are paused: changes there wait for a resume."""
     found = []
     for name in dict.fromkeys(names):
         try:
             if name and load(home.layout, name).paused:
                 found.append(name)
         except CorruptStateError:
-            continue  # a round says it
+            continue  # a round reports it
     return found
 
 

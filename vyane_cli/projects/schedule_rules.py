@@ -1,7 +1,7 @@
-"""Schedules A and B of a project: when rounds run, and whether they are paused.
+"""Schedules A and B of a project: their rules, their status, and the environment of a round.
 
-The system's own timer always fires; a paused schedule makes its round end at once. So a pause
-needs no access to the timer, and touches nothing but `status`.
+The system's own timer always fires; a paused schedule makes its round end at once. So a pause needs
+no access to the timer, and changes only `status`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NAMES = ("A", "B")
 
 
 class ScheduleStatus(StrEnum):
-    """Whether rounds of a schedule do anything."""
+    """Status of a schedule: a paused one makes its rounds do nothing."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
 
 
 class With(StrEnum):
-    """Who fires."""
+    """Kind of the timer."""
 
     CRON = "cron"
     SYSTEMD = "systemd"
@@ -35,7 +35,7 @@ class With(StrEnum):
 
 
 class Plan(NamedTuple):
-    """One schedule."""
+    """One schedule: its rule and its status."""
 
     rrule: str
     status: ScheduleStatus = ScheduleStatus.ACTIVE
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """The timers that were made for a project, and what the shell had that made them."""
+    """The timers that were created for a project, and the environment of the installing shell."""
 
     timer: With
     environment: Mapping[str, str]
@@ -51,7 +51,7 @@ class Installed(NamedTuple):
 
 
 class Schedules(NamedTuple):
-    """`projects/{name}/schedules.json`."""
+    """The content of `projects/{name}/schedules.json`."""
 
     plans: Mapping[str, Plan]
     installed: Installed | None = None
@@ -59,16 +59,16 @@ class Schedules(NamedTuple):
 
     @property
     def paused(self) -> bool:
-        """Whether all are paused."""
+        """Return whether all schedules are paused."""
         return all(plan.status is ScheduleStatus.PAUSED for plan in self.plans.values())
 
     def with_status(self, status: ScheduleStatus) -> Schedules:
-        """A and B together: both change, or none."""
+        """Return the schedules with this status for A and B together."""
         plans = {name: plan._replace(status=status) for name, plan in self.plans.items()}
         return self._replace(plans=plans)
 
     def with_rules(self, rules: Mapping[str, str]) -> Schedules:
-        """With other times for some; what is paused stays paused."""
+        """Return the schedules with other rules for some; the status of each is kept."""
         plans = {
             name: plan._replace(rrule=rules.get(name, plan.rrule))
             for name, plan in self.plans.items()
@@ -78,18 +78,18 @@ class Schedules(NamedTuple):
 
 DEFAULT_MINUTES = 30
 DEFAULT = Schedules(dict(zip(NAMES, map(Plan, every(DEFAULT_MINUTES)), strict=True)))
-"""Of a project that has no file yet."""
+"""The schedules of a project without a file."""
 
 
 def check_schedule(name: str) -> str:
-    """A schedule by its name."""
+    """Check the name of a schedule. Return the name."""
     if name not in NAMES:
         raise InvalidInputError("schedule", name, "A or B", slug="unknown_schedule")
     return name
 
 
 def parse_schedules(data: Mapping[str, Any]) -> Schedules:
-    """Schedules from their stored form, which people may edit. ValueError says which key."""
+    """Return the schedules of a stored form, which people may edit. ValueError names the key."""
     raw = data.get("schedules")
     if not isinstance(raw, dict) or sorted(raw) != sorted(NAMES):
         raise ValueError('"schedules" is not an object with "A" and "B"')
@@ -131,7 +131,7 @@ def _parse_installed(data: object) -> Installed | None:
 
 
 def render_schedules(schedules: Schedules) -> dict[str, Any]:
-    """The stored form of schedules."""
+    """Return the stored form of schedules."""
     plans = {
         name: {**plan.unknown, "rrule": plan.rrule, "status": str(plan.status)}
         for name, plan in schedules.plans.items()
@@ -145,7 +145,10 @@ def render_schedules(schedules: Schedules) -> dict[str, Any]:
 def next_round(
     known: Schedules, after_s: float, local: Callable[[float], tuple[int, int, int]]
 ) -> float | None:
-    """When the first round of what is active is due after a time; None: none is."""
+    """Return the time of the first due round of an active schedule after a time.
+
+    None when no schedule is active or no round follows.
+    """
     times = [
         next_after(parse_rrule(plan.rrule), after_s, local)
         for plan in known.plans.values()
@@ -161,7 +164,7 @@ def were_due(
     now_s: float,
     local: Callable[[float], tuple[int, int, int]],
 ) -> bool:
-    """Whether so many rounds were due between two times."""
+    """Return whether at least `count` rounds were due between two times."""
     at: float | None = since_s
     for _ in range(count):
         at = next_round(known, at, local) if at is not None else None
@@ -171,21 +174,22 @@ def were_due(
 # ------------------------------------------------------------------ the environment of a round
 
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_MESSAGES", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
-"""What a timer does not give, and programs need: recorded when the timers are made.
+"""Variables that a timer does not provide and programs need: recorded when the timers are created.
 
 A worker gets the last two only where its runtime's `keep` says so, as from any shell.
 """
 
 
 def recorded(environ: Mapping[str, str]) -> dict[str, str]:
-    """What is kept of the environment of the shell that makes the timers. Never a secret."""
+    """Return the part of the installing shell's environment that is recorded. Never a secret."""
     return {name: environ[name] for name in KEPT if environ.get(name)}
 
 
 def completed(environ: Mapping[str, str], kept: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The environment of a round: the timer's own, then what was recorded.
+    """Return the environment of a round: the timer's own values win over the recorded ones.
 
-    `folder` has the `vyane` of this installation: workers find it whatever else they find.
+    The PATH has the recorded folders first, then the timer's, then `folder`, which has the `vyane`
+    of this installation, so that workers always find it.
     """
     out = {**{name: kept[name] for name in KEPT if name in kept}, **environ}
     paths = [*kept.get("PATH", "").split(":"), *environ.get("PATH", "").split(":"), folder]

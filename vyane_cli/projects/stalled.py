@@ -1,8 +1,8 @@
-"""Alone: a project with something left to do, at which nobody works, and for which no round comes.
+"""Stalled projects: open work, no active worker, and no round due within the hour.
 
-Nothing moves it any more, so the person is called: once for each state of its schedules. Every
-round looks at all projects; a session that comes to rest looks at its own while that is paused. A
-project without timers is moved by its person, and `vyane status` says how it stands.
+Such a project no longer moves by itself, so the person is called: once for each state of its
+schedules. Every round checks all projects; a session that becomes idle checks its own project while
+that is paused. A project without timers is moved by its person, and `vyane status` shows its state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOON_S = 3600.0
 
 
 def way_to_a_round(home: Home, project: Project, known: Schedules) -> str:
-    """The command that makes a round come; empty when one is due within the hour."""
+    """Return the command that makes a round come; empty when one is due within the hour."""
     timer = known.installed is not None
     now_s = home.clock().at
     due = next_round(known, now_s, local_time)
@@ -40,13 +40,13 @@ def way_to_a_round(home: Home, project: Project, known: Schedules) -> str:
 
 
 def call_for_alone(home: Home, project: Project, deadline: Deadline | None = None) -> bool:
-    """Call the person for a project that nothing moves any more; True when that is news."""
+    """Call the person for a stalled project. Return whether a new call was made."""
     layout = home.layout
     known = schedule.load(layout, project.name)
     if known.installed is None:
         return False
     way = way_to_a_round(home, project, known)
-    changed_s = markers.modified(layout.schedules(project.name))  # once for each state of these
+    changed_s = markers.modified(layout.schedules(project.name))  # one call for each of these
     call = call_of(NeedKind.ALONE, project=project.name, schedules_at=changed_s, way=way)
     if not way or needs.was_resolved(layout, call.key) or not _is_left(home, project):
         return False
@@ -56,7 +56,7 @@ def call_for_alone(home: Home, project: Project, deadline: Deadline | None = Non
 
 
 def _is_left(home: Home, project: Project) -> bool:
-    """Whether somebody could go on without the person: what waits for them is said elsewhere."""
+    """Return whether work is left that needs no person. Other calls cover work that does."""
     books = ledger.read(home.layout, project.name)
     if books.ledger is None or judge(books).state is not GoalState.OPEN:
         return False
@@ -68,7 +68,11 @@ def _is_left(home: Home, project: Project) -> bool:
 
 
 def call_for_each(home: Home) -> None:
-    """The same for every project: a round that is due speaks for those that have none."""
+    """Call the person for every stalled project.
+
+    A round does this for all projects, because a stalled project has no round of its own that is
+    due.
+    """
     try:
         known = projects.listing(home.layout)
     except VyaneError:
@@ -77,4 +81,4 @@ def call_for_each(home: Home) -> None:
         try:
             call_for_alone(home, project)
         except VyaneError:
-            continue  # a round of its own says what is wrong with it
+            continue  # the project's own round reports the error

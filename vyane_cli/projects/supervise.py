@@ -1,9 +1,10 @@
-"""Supervise: what a tick of a project's worker does beside its own: pages, then at most one notice.
+"""Supervision of a project: after a tick of its worker, write the pages, send at most one notice.
 
-What is not needed when nothing is new (liveness, storing) is imported when it is.
+Modules that are needed only when something is new (liveness, enqueueing) are imported at that
+point.
 
-Only a tick advances the queue of notices. The locks are held from the check to the save, so that
-of two ticks at once one tells and the other finds it told.
+Only a tick advances the queue of notices. The locks are held from the check to the save, so that of
+two concurrent ticks one sends the notice and the other finds it recorded.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MOMENTS = (
 
 
 def project_of(home: Home, worker_id: str) -> Project | None:
-    """The project of a worker; None when it belongs to none."""
+    """Return the project of a worker, or None when it belongs to no project."""
     known = projects.listing(home.layout)
     for project in known:
         if project.main == worker_id:
@@ -65,7 +66,7 @@ def project_of(home: Home, worker_id: str) -> Project | None:
 
 
 class SupervisionOutcome:
-    """What a tick did about a project."""
+    """Result of supervising a project after a tick."""
 
     __slots__ = ("decision", "item", "project", "target")
 
@@ -76,7 +77,7 @@ class SupervisionOutcome:
 
     @property
     def waits_ms(self) -> int | None:
-        """In how long the target is worth another try; None: at its next event."""
+        """Return the milliseconds until another attempt; None when it waits for the next event."""
         timed = self.decision.rule in (Gate.TOO_SOON, Gate.RATE_GUARD)
         return self.decision.again_ms if timed else None
 
@@ -84,9 +85,9 @@ class SupervisionOutcome:
 def supervise(
     home: Home, worker: str, call: HookCall, deadline: Deadline
 ) -> SupervisionOutcome | None:
-    """Make the pages of the worker's project, and tell its main worker one thing if the gates let.
+    """Write the pages of the worker's project, and notify its main worker once if the gates allow.
 
-    None: the worker belongs to no project, or this call is none for it.
+    Return None when the worker belongs to no project or the event of this call is not in `MOMENTS`.
     """
     if call.event not in MOMENTS:
         return None
@@ -104,7 +105,7 @@ def supervise(
 
 
 def _tell(home: Home, project: Project, main: Worker | None) -> SupervisionOutcome:
-    """The pages first, then the gates, then the message, then the book."""
+    """Write the pages, ask the gates, store the message and save the book, in this order."""
     layout, clock = home.layout, home.clock()
     found = look_for_news(home, project, main, clock)
     book, item, decision = found.book, found.item, found.decision
@@ -126,7 +127,7 @@ def _tell(home: Home, project: Project, main: Worker | None) -> SupervisionOutco
         book = notice_rules.tell(book, item, message.id, clock, turns_of(home, main)[0])
         _log(home, project, item, decision, clock, message.id)
     elif item is not None and decision.rule == Gate.SAME_ITEM:
-        book = notice_rules.count(book, item)  # it knows this: the next one is due
+        book = notice_rules.count(book, item)  # the target knows this item: the next one is due
         _log(home, project, item, decision, clock)
     elif (
         item is not None
@@ -164,7 +165,10 @@ def _log(
 def _afterwards(
     home: Home, outcome: SupervisionOutcome, call: HookCall, deadline: Deadline
 ) -> None:
-    """Nothing waits for a retry that nobody makes: the target is rung when its time has come."""
+    """Make sure that a delayed notice is retried: the target is woken when its time has come.
+
+    Also call the person for a main worker that has exited, and for a stalled project.
+    """
     layout, clock, target = home.layout, home.clock(), outcome.target
     try:
         if outcome.decision.rule == "main-exited" and target is not None:
@@ -192,11 +196,11 @@ def _afterwards(
 
             call_for_alone(home, outcome.project, deadline)
     except VyaneError:
-        return  # the next tick of the project does it
+        return  # the next tick of the project tries again
 
 
 def _is_paused(home: Home, project: str) -> bool:
-    """Whether no round of a project runs until it is resumed; read without what rules need."""
+    """Return whether the rounds of a project are paused. Read without the imports of the rules."""
     known = document.load(home.layout.schedules(project))
     plans = known.get("schedules") if known is not None else None
     if not isinstance(plans, dict) or not plans:
@@ -205,25 +209,25 @@ def _is_paused(home: Home, project: str) -> bool:
 
 
 class News(NamedTuple):
-    """How a project stands towards its main worker, at one instant."""
+    """The pending notices of a project and the state that decides about them, at one moment."""
 
     books: Books
     judgement: Judgement
     before: Book
-    """The book as it is on disk."""
+    """The book of notices as it is on disk."""
     book: Book
-    """With what was seen now."""
+    """The book with the observations of this moment."""
     waiting: tuple[NoticeItem, ...]
-    """What it was not told, first things first."""
+    """Items for which no notice was sent, the first one first."""
     item: NoticeItem | None
-    """The one that is to be told now."""
+    """The item to send now."""
     decision: Decision
     is_due: bool = True
-    """Whether a refusal is worth a line of the log: not that of a stall that is none yet."""
+    """False for a stall that is still too short: its refusal is not logged."""
 
 
 def look_for_news(home: Home, project: Project, main: Worker | None, clock: Clock) -> News:
-    """Read the books and the book of notices, and ask the gates."""
+    """Read the books and the book of notices, ask the gates, and return the news."""
     layout = home.layout
     books = ledger.read(layout, project.name)
     judgement = judge(books)
@@ -256,9 +260,9 @@ def _head(
     waiting: tuple[NoticeItem, ...],
     clock: Clock,
 ) -> tuple[Book, NoticeItem | None, float | None]:
-    """What is to be told first, and for how long nothing moved if that is it.
+    """Return the book, the first item to send, and the seconds without progress if it is a stall.
 
-    A stall is one only when nothing else is to be told, and nobody works.
+    A stall counts only when no other notice waits and no worker works.
     """
     if waiting or books.ledger is None or judgement.state is not GoalState.OPEN:
         return book, waiting[0] if waiting else None, None
@@ -281,7 +285,7 @@ def _head(
                 heard = notice_rules.heard_of_stall(book, mark, turns)
                 at = at if heard is None else heard
             ends.append(at)
-        ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: it was set back
+        ended = max([at for at in ends if at <= clock.at], default=0.0)  # later: clock was set back
         moved = max(moved, ended)
         stalled_s = min(stalled_s, max(clock.at - ended, 0.0))
     left = tuple(name for one in judgement.evidence for name in one.items)
@@ -299,7 +303,7 @@ def _decide(
     stalled_s: float | None,
     clock: Clock,
 ) -> Decision:
-    """The gates, after what makes them pointless."""
+    """Ask the gates, unless a notice would be pointless."""
     if books.ledger is None:
         return Decision(DeliveryVerdict.HOLD, "unreadable")
     if judgement.state is GoalState.COMPLETE:
@@ -337,19 +341,19 @@ def _decide(
 
 
 def message_of(home: Home, project: Project, main: Worker, news: News, clock: Clock) -> Message:
-    """The news as the one message of their item: its id follows from what happened."""
+    """Return the news as the one message of their item: the message id follows from the event."""
     item = news.item
     assert item is not None
     text = text_of(home, project, news.judgement, item)
     at = item.task.changed_at if item.task is not None else float(item.key.partition(":")[0])
-    at = max(at, project.created_at)  # a task that was edited by hand may have no time
+    at = max(at, project.created_at)  # a task that was edited by hand may lack its time
     notice = notice_rules.notice_id(project.name, main.id, item, at)
     message = from_vyane(notice, clock.at, main.id, MessageKind.CONTEXT_INJECT, text)
-    return message._replace(ttl_seconds=MONTH_S)  # it counts as told, so it waits to be read
+    return message._replace(ttl_seconds=MONTH_S)  # it counts as told, so it must not expire early
 
 
 def text_of(home: Home, project: Project, judgement: Judgement, item: NoticeItem) -> str:
-    """What a notice says: no time finer than the step of a stall."""
+    """Return the text of a notice. Its durations are no finer than the steps of a stall."""
     texts = settings.load_templates(home.language, "rounds")
     task = item.task
     if task is None:
@@ -369,7 +373,7 @@ def text_of(home: Home, project: Project, judgement: Judgement, item: NoticeItem
 
 
 def plan_notice(home: Home, worker: str, call: HookCall) -> PlannedNotice | None:
-    """Return what the main worker of the worker's project would be told; None when nothing is."""
+    """Return the notice that the main worker of the worker's project would get now, or None."""
     from dataclasses import replace
 
     from vyane_cli.delivery.explain import PlannedNotice

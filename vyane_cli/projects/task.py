@@ -1,9 +1,9 @@
-"""A task of a project's ledger: what it is, and what may become of it.
+"""A task of a project's ledger: its values, its transitions, and its stored form, `tasks.json`.
 
-The ledger in its parts: the values here; `core.ledger` changes them; `core.queue` reads from them
-what may be started; `core.ledger_form` is `tasks.json`; `core.taskgraph` what comes after what;
-`core.books` all files of a project, each with how it could be read; `core.claims` keeps two rounds
-from one task. A round changes no task: it takes a claim, and the worker reports.
+Other modules use these values: `queue` changes the ledger, orders tasks and graph nodes by their
+links, and finds the tasks that may start; `ledger` loads and saves all files of a project, each
+with its readability; `claims` keep two rounds from starting one task. A round changes no task: it
+takes a claim, and the worker reports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LINE_MAX = 40
 
 
 class TaskStatus(StrEnum):
-    """What a task is at."""
+    """Status of a task."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -40,7 +40,7 @@ TRANSITIONS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     _S.PENDING: frozenset({_S.RUNNING, _S.DONE, _S.BLOCKED}),
     _S.RUNNING: frozenset({_S.PENDING, _S.DONE, _S.BLOCKED}),
     _S.BLOCKED: frozenset({_S.PENDING, _S.RUNNING, _S.DONE}),
-    _S.DONE:    frozenset({_S.PENDING}),  # opened again: it has to be started anew
+    _S.DONE:    frozenset({_S.PENDING}),  # opened again: it has to be started again
 }
 # fmt: on
 
@@ -51,36 +51,37 @@ class Task(NamedTuple):
     id: str
     title: str
     text: str = ""
-    """What a worker is told beside the title."""
+    """Instructions for the worker beside the title."""
     line: str = ""
-    """Of the tasks of one line one runs at a time; a task without a line is alone on its own."""
+    """Name of a line: its tasks run one at a time. A task without a line does not wait for
+    others."""
     status: TaskStatus = TaskStatus.PENDING
     order: int = 0
     """Lower comes first, then the number of the id."""
     after: tuple[str, ...] = ()
-    """Tasks and nodes of the graph that must be done before it starts."""
+    """Tasks and nodes of the graph that must be done before this task starts."""
     deadline_at: float | None = None
     reason: str = ""
-    """Why it is blocked; empty otherwise."""
+    """Reason why the task is blocked; empty otherwise."""
     artifact: str = ""
-    """What was made, when it is done: a path."""
+    """Path of the result of a done task."""
     no_artifact_reason: str = ""
-    """Why there is none, when it is done without."""
+    """Reason why a done task has no artifact."""
     worker: str = ""
-    """The worker that reported last."""
+    """Id of the worker that reported last."""
     created_at: float = 0.0
     generation: int = 0
-    """How often it became pending again: what was tried before that is over."""
+    """How often the task became pending again. Starts of earlier generations do not count."""
     changed_at: float = 0.0
-    """When the status changed last."""
+    """Unix seconds of the last change of the status."""
     started_at: float | None = None
-    """When it ran first."""
+    """Unix seconds of the first start."""
     ended_at: float | None = None
     unknown: Mapping[str, Any] = {}
-    """Fields of a later version, kept as they are."""
+    """Fields of a later version, kept unchanged."""
 
     def overdue(self, now: float) -> bool:
-        """Whether its deadline has passed and it is not done."""
+        """Return whether the deadline has passed and the task is not done."""
         late = self.deadline_at is not None and self.deadline_at <= now
         return late and self.status is not TaskStatus.DONE
 
@@ -95,12 +96,12 @@ class Ledger(NamedTuple):
     unknown: Mapping[str, Any] = {}
 
     def get(self, task_id: str) -> Task | None:
-        """The task of this id."""
+        """Return the task of this id, or None."""
         return next((task for task in self.tasks if task.id == task_id), None)
 
 
 class TaskUpdate(NamedTuple):
-    """What somebody reports of a task."""
+    """A report about a task."""
 
     status: TaskStatus
     reason: str = ""
@@ -110,7 +111,7 @@ class TaskUpdate(NamedTuple):
 
 
 def check_texts(task: Task) -> Task:
-    """The task when its texts are ones that we take; InvalidInputError otherwise."""
+    """Check the texts of the task and return the task. InvalidInputError for a text not allowed."""
     if not task.title.strip() or len(task.title) > TITLE_MAX or not task.title.isprintable():
         raise InvalidInputError("title", task.title, f"one line of 1 to {TITLE_MAX} characters")
     if len(task.text) > TEXT_MAX or "\0" in task.text:
@@ -126,7 +127,7 @@ def check_texts(task: Task) -> Task:
 
 
 def check_change(change: TaskUpdate) -> None:
-    """InvalidInputError when a status lacks what it needs, or has what belongs to another."""
+    """Raise InvalidInputError if a status lacks its details, or has those of another status."""
     status = change.status
     if status is TaskStatus.BLOCKED and not change.reason.strip():
         raise InvalidInputError(
@@ -159,7 +160,7 @@ def check_change(change: TaskUpdate) -> None:
 
 
 def number_of(task_id: str) -> int:
-    """The number of an id that `add` made, 0 for another."""
+    """Return the number in an id that `queue.add` made, 0 for any other id."""
     digits = task_id[1:]
     return int(digits) if task_id[:1] == "T" and digits.isascii() and digits.isdigit() else 0
 
@@ -169,7 +170,7 @@ _TIMES = ("created_at", "changed_at", "started_at", "ended_at", "deadline_at")
 
 
 def parse_ledger(data: Mapping[str, Any]) -> Ledger:
-    """A ledger from `tasks.json`, which people may edit. ValueError says which task and field."""
+    """Return the ledger of `tasks.json`, which people may edit. ValueError names task and field."""
     raw = data.get("tasks")
     if not isinstance(raw, list):
         raise ValueError('"tasks" is not a list')
@@ -218,7 +219,7 @@ def _parse_task(where: str, data: object) -> Task:
 
 
 def render_ledger(ledger: Ledger) -> dict[str, Any]:
-    """The stored form of a ledger."""
+    """Return the stored form of a ledger."""
     return {
         **ledger.unknown,
         "revision": ledger.revision,
@@ -228,7 +229,7 @@ def render_ledger(ledger: Ledger) -> dict[str, Any]:
 
 
 def render_task(task: Task) -> dict[str, Any]:
-    """The stored form of a task."""
+    """Return the stored form of a task."""
     data = task._asdict()
     unknown = data.pop("unknown")
     data["after"] = list(task.after)
@@ -237,28 +238,28 @@ def render_task(task: Task) -> dict[str, Any]:
 
 
 def text_of(where: str, value: object) -> str:
-    """A text of a file that people edit; ValueError names the place."""
+    """Return a text from a file that people edit; ValueError names the place."""
     if not isinstance(value, str):
         raise ValueError(f"{where}: {value!r} is not a text")
     return value
 
 
 def whole(where: str, value: object) -> int:
-    """A whole number of such a file."""
+    """Return a whole number from a file that people edit; ValueError names the place."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{where}: {value!r} is not a whole number")
     return value
 
 
 def time_of(where: str, value: object) -> float:
-    """A time of such a file, in Unix seconds."""
+    """Return a time from a file that people edit, in Unix seconds; ValueError names the place."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0:
         return float(value)
     raise ValueError(f"{where}: {value!r} is not a time in Unix seconds")
 
 
 def names_of(where: str, value: object) -> tuple[str, ...]:
-    """A list of ids of such a file."""
+    """Return a list of ids from a file that people edit; ValueError names the place."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError(f"{where}: {value!r} is not a list of ids")
     return tuple(dict.fromkeys(value))

@@ -1,4 +1,4 @@
-"""Report a task's status: by the worker that has it, or by a person."""
+"""Reports of a task's status, from the worker assigned to the task or by a person."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 
 class TaskReport(NamedTuple):
-    """What somebody says of a task, as it was typed."""
+    """A report about a task, as it was typed."""
 
     task: str
     state: str
     reason: str = ""
     artifact: str = ""
-    """A path that is there; relative to `cwd`."""
+    """Path of an existing file or folder; relative to `cwd`."""
     no_artifact_reason: str = ""
     project: str = ""
-    """Empty: that of the working folder, else that of the worker."""
+    """Name; if empty, the project of the working folder, else that of the worker."""
     cwd: str = ""
 
 
 def report_task(home: Home, report: TaskReport) -> Task:
-    """Keep a report; the task as it is after it. On disk when this returns.
+    """Save a report durably. Return the task after the report.
 
-    The worker is the one that runs this, or that `VYANE_WORKER` names; a person has none. The same
-    report again changes nothing. ConflictError (`task_taken`) for a start of a task that another
-    live worker has.
+    The worker is the one that runs this command, or the one that `VYANE_WORKER` names; a person has
+    no worker. Repeating a report changes nothing. ConflictError (`task_taken`) for a start of a
+    task that another live worker has.
     """
     if report.state not in tuple(TaskStatus):
         raise InvalidInputError("state", report.state, "one of " + ", ".join(TaskStatus))
@@ -75,7 +75,7 @@ def report_task(home: Home, report: TaskReport) -> Task:
 
 
 def _artifact(report: TaskReport) -> str:
-    """The artifact as an absolute path; InvalidInputError when nothing is there."""
+    """Return the artifact as an absolute path; InvalidInputError when the path does not exist."""
     if not report.artifact:
         return ""
     place = os.path.join(report.cwd or os.getcwd(), os.path.expanduser(report.artifact))
@@ -91,7 +91,7 @@ def _artifact(report: TaskReport) -> str:
 
 
 def _worker(home: Home) -> Worker | None:
-    """The worker that reports; in a child without hooks `VYANE_WORKER` names it."""
+    """Return the worker that reports. In a child without hooks, `VYANE_WORKER` names the worker."""
     workers = registry.Registry(home.layout).workers
     speaker = whoami(home)
     if speaker.kind is FromKind.WORKER and speaker.id in workers:
@@ -100,7 +100,7 @@ def _worker(home: Home) -> Worker | None:
 
 
 def _check_free(home: Home, project: str, task: Task, worker: Worker) -> None:
-    """ConflictError when another worker has this task, by report or by claim, and is not gone."""
+    """Raise ConflictError when another live worker has the task, by report or by claim."""
     claim = _claim(home, project, task.id)
     holders = []
     if task.status is TaskStatus.RUNNING and task.worker:
@@ -131,10 +131,10 @@ def _claim(home: Home, project: str, task: str) -> TaskClaim | None:
 
 
 def _settle_claim(home: Home, project: str, was: Task, task: Task, worker: Worker) -> None:
-    """A worker's report renews its own claim, or ends it: with any other status than running.
+    """Renew or end the worker's own claim: running renews it, a change to another status ends it.
 
-    What anybody else reports ends no claim: while its holder may live, a second worker would be
-    started beside it. Under the ledger's lock.
+    A report by anybody else does not end the claim: while the claim's holder may live, a second
+    worker would be started beside it. The caller holds the ledger's lock.
     """
     claim = _claim(home, project, task.id)
     if claim is None or claim.worker != worker.id:

@@ -1,4 +1,4 @@
-"""Tasks of a project: add, edit, list, show. A change is one file, replaced under the lock."""
+"""Tasks of a project: add, edit, list and show them. A change replaces one file, under the lock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Edit(NamedTuple):
-    """What of a task is to be another; None stays."""
+    """The changes to a task; a field of None stays unchanged."""
 
     title: str | None = None
     text: str | None = None
@@ -59,10 +59,10 @@ class TaskChange:
     op: str
     """`add`, `edit` or `report`."""
     before: str | None = field(default=None, metadata={InJson: InJson(omit=True, key="from")})
-    """The status before; None when the task was added."""
+    """The status before the change; None when the task was added."""
     after: str | None = field(default=None, metadata={InJson: InJson(omit=True, key="to")})
     set: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
-    """The fields that are others, as they are stored; None when the task was added."""
+    """The changed fields in their stored form; None when the task was added."""
     by: str
     at: float
     revision: int
@@ -70,7 +70,7 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """A task with what can be said of it now."""
+    """A task with its present situation."""
 
     task: Task = field(metadata={InJson: InJson(spread=True, form=render_task)})
     project: str
@@ -80,16 +80,16 @@ class TaskRow:
     critical: bool
     claimed: bool
     stuck: Fate | None
-    """Why it is not started again by itself; None when it is."""
+    """Reason why rounds do not start the task again; None when they do."""
     overdue: bool
     history: tuple[TaskChange, ...] | None = field(default=None, metadata=OMIT)
-    """None where many tasks are listed."""
+    """None in lists of tasks."""
 
 
 def add_task(home: Home, project: Project, task: Task) -> Task:
-    """Add a pending task; its id is made here. On disk when this returns.
+    """Add a pending task, durably. Return the task with its new id.
 
-    NotFoundError for a link to nothing, InvalidInputError for a text that is not taken.
+    NotFoundError for a link to a missing name, InvalidInputError for a text that is not allowed.
     """
     made: list[Task] = []
 
@@ -104,7 +104,7 @@ def add_task(home: Home, project: Project, task: Task) -> Task:
 
 
 def edit_task(home: Home, project: Project, task_id: str, edit: Edit) -> Task:
-    """Change what a task says; what it is at changes by a report alone."""
+    """Change the fields of a task. Its status changes only by a report."""
 
     def decide(value: Ledger, graph: Graph) -> Ledger:
         task = find_task(value, task_id)
@@ -125,13 +125,13 @@ def edit_task(home: Home, project: Project, task_id: str, edit: Edit) -> Task:
 
 
 def exact_names(names: Iterable[str], value: Ledger, graph: Graph) -> tuple[str, ...]:
-    """The names as the files spell them: people type `t1` for T1."""
+    """Return the names as the files spell them: people type `t1` for T1."""
     known = {name.casefold(): name for name in dependencies(links_of(value), graph)}
     return tuple(dict.fromkeys(known.get(name.casefold(), name) for name in names))
 
 
 def links_of(value: Ledger) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Id and links of each task."""
+    """Return the id and the links of each task."""
     return ((task.id, task.after) for task in value.tasks)
 
 
@@ -141,11 +141,11 @@ def change_ledger(
     decide: Callable[[Ledger, Graph], Ledger],
     then: Callable[[Ledger, Ledger], None] | None = None,
 ) -> Ledger:
-    """Read, decide, check the links, keep, note, then `then`: under the project's lock.
+    """Change the ledger under the project's lock: decide, check the links, save, note, call `then`.
 
-    `then` is given the ledger before and after. A decision that changes nothing writes nothing.
-    CorruptStateError when ledger or graph cannot be read, ConflictError (`edited`) when an editor
-    saved the file in between.
+    `then` gets the ledger before and after the change. A decision that changes nothing writes
+    nothing. CorruptStateError when the ledger or the graph cannot be read, ConflictError (`edited`)
+    when an editor saved the file in the meantime.
     """
     layout = home.layout
     with home.held((LockKind.LEDGER, project.name)):
@@ -163,14 +163,14 @@ def change_ledger(
 
 
 def both(books: Books) -> tuple[Ledger, Graph]:
-    """Ledger and graph of books that `ledger.load` has seen to be whole."""
+    """Return the ledger and the graph of books that `ledger.load` has checked."""
     assert books.ledger is not None
     assert books.graph is not None
     return books.ledger, books.graph
 
 
 def differences(before: Ledger, after: Ledger) -> list[dict[str, Any]]:
-    """Return one stored record for each task that is another: for the audit."""
+    """Return one stored record for each changed task: for the audit."""
     known = {task.id: task for task in before.tasks}
     found: list[dict[str, Any]] = []
     for task in after.tasks:
@@ -190,7 +190,7 @@ def differences(before: Ledger, after: Ledger) -> list[dict[str, Any]]:
 
 
 def note(home: Home, project: Project, records: Iterable[dict[str, Any]], revision: int) -> None:
-    """The audit of a change that is on disk by now: a failure here does not undo it."""
+    """Append to the audit a change that is already on disk. Errors are ignored."""
     by, at = whoami(home), home.clock().at
     lines = [
         {**record, "by": by.name, "by_id": by.id, "at": at, "revision": revision}
@@ -199,14 +199,14 @@ def note(home: Home, project: Project, records: Iterable[dict[str, Any]], revisi
     try:
         ledger.note(home.layout, project.name, lines)
     except VyaneError:
-        return  # the gap in the revisions shows it
+        return  # the missing revision in the audit shows the error
 
 
 # ------------------------------------------------------------------ what is shown
 
 
 def list_tasks(home: Home, project: Project, *, status: str = "", line: str = "") -> list[TaskRow]:
-    """Return the tasks: what may start first, what is done last."""
+    """Return the tasks: running ones first, then those that may start next, done ones last."""
     books = ledger.load(home.layout, project.name)
     rows = describe_tasks(home, project, books)
     return [
@@ -217,7 +217,7 @@ def list_tasks(home: Home, project: Project, *, status: str = "", line: str = ""
 
 
 def describe_tasks(home: Home, project: Project, books: Books) -> list[TaskRow]:
-    """Return every task with what can be said of it now."""
+    """Return every task with its present situation."""
     value, graph = both(books)
     now = home.clock().at
     held = held_tasks(home, project.name)
@@ -276,7 +276,10 @@ EXPECTED = "a duration such as 2h or 3d, a day such as 2031-05-04, or 2031-05-04
 
 
 def parse_deadline(now: float, text: str) -> float:
-    """Unix seconds. A day alone is its last second; InvalidInputError for what has passed."""
+    """Return the deadline in Unix seconds. A day alone means its last second.
+
+    InvalidInputError for a text that is not understood, or a time that has passed.
+    """
     text = text.strip()
     if text[4:5] != "-":
         try:

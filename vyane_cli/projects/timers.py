@@ -1,7 +1,7 @@
-"""Timers: make and remove the entries of cron, systemd and launchd that run rounds.
+"""Timers: create and remove the entries of cron, systemd and launchd that run rounds.
 
-Each kind is made anew as a whole: a crash leaves some entries of a project, and the next install
-or remove puts that right. Other people's entries are not touched.
+An install or a removal handles all entries of a project. A crash leaves some of the entries, and
+the next install or removal repairs that. Entries of other programs are not touched.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ PROGRAMS = {With.CRON: "crontab", With.SYSTEMD: "systemctl", With.LAUNCHD: "laun
 
 
 class TimerFile(NamedTuple):
-    """What one timer is made of: where it stands, and its text."""
+    """An entry of a timer: its place and its text."""
 
     place: str
     text: str
 
 
 def choose(home: Home, given: str, *, must: bool = True) -> With:
-    """The kind that was asked for, else the first that this system has and that answers.
+    """Return the given kind, else the first kind that this system has and that answers.
 
-    With none: NotFoundError, or what it would usually be unless one `must` be there.
+    If no kind answers: NotFoundError, or without `must` the kind that is usual on this system.
     """
     if given:
         if given not in tuple(With):
@@ -73,7 +73,7 @@ def choose(home: Home, given: str, *, must: bool = True) -> With:
 
 
 def _answers(home: Home, kind: With) -> bool:
-    """Whether it takes timers of this user: a systemd without a bus of theirs does not."""
+    """Return whether the kind accepts this user's timers: systemd without a user bus does not."""
     try:
         if kind is With.CRON:
             read_crontab(home)
@@ -85,7 +85,7 @@ def _answers(home: Home, kind: With) -> bool:
 
 
 def entries(home: Home, kind: With, timers: Sequence[Timer]) -> list[TimerFile]:
-    """What an install writes."""
+    """Return the entries that an install writes."""
     match kind:
         case With.CRON:
             return [TimerFile("crontab", cron_line(timer)) for timer in timers]
@@ -103,7 +103,7 @@ def entries(home: Home, kind: With, timers: Sequence[Timer]) -> list[TimerFile]:
 
 
 def make(home: Home, kind: With, timers: Sequence[Timer]) -> None:
-    """Make the timers; those of the same names are replaced."""
+    """Create the timers; timers of the same names are replaced."""
     found = entries(home, kind, timers)
     if kind is With.CRON:
         before = read_crontab(home)
@@ -125,7 +125,7 @@ def make(home: Home, kind: With, timers: Sequence[Timer]) -> None:
 
 
 def unmake(home: Home, kind: With, timers: Sequence[Timer]) -> None:
-    """Remove the timers; those that are not there are no error."""
+    """Remove the timers; missing ones are not an error."""
     match kind:
         case With.CRON:
             before = read_crontab(home)
@@ -145,7 +145,10 @@ def unmake(home: Home, kind: With, timers: Sequence[Timer]) -> None:
 
 
 def unmake_what_can_be(home: Home, kind: With, timers: Sequence[Timer]) -> None:
-    """After a failure: what is left is named by `doctor`, and the next install replaces it."""
+    """Remove the timers after a failure, ignoring errors.
+
+    `doctor` names the entries that are left, and the next install replaces them.
+    """
     try:
         unmake(home, kind, timers)
     except VyaneError:
@@ -153,7 +156,7 @@ def unmake_what_can_be(home: Home, kind: With, timers: Sequence[Timer]) -> None:
 
 
 def missing(home: Home, kind: With, timers: Sequence[Timer]) -> list[str]:
-    """The entries that are not there as an install would write them, or do not fire, by place."""
+    """Return the places of entries that are missing, differ from an install's, or do not fire."""
     found = entries(home, kind, timers)
     if kind is With.CRON:
         lines = read_crontab(home).splitlines()
@@ -167,7 +170,7 @@ def missing(home: Home, kind: With, timers: Sequence[Timer]) -> list[str]:
 
 
 def _question(home: Home, kind: With, timer: Timer) -> tuple[list[str], str]:
-    """What says with status 0 that a timer fires, and the file of the timer."""
+    """Return the command that exits with status 0 if a timer fires, and the path of its file."""
     if kind is With.SYSTEMD:
         name = f"{unit_name(timer)}.timer"
         return ["systemctl", "--user", "is-enabled", name], unit_path(home, name)
@@ -176,14 +179,14 @@ def _question(home: Home, kind: With, timer: Timer) -> tuple[list[str], str]:
 
 
 def unit_path(home: Home, name: str) -> str:
-    """A unit of the user's."""
+    """Return the path of one of the user's systemd units."""
     environ = home.environ
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(_home(environ), ".config")
     return os.path.join(config, "systemd", "user", name)
 
 
 def agent_path(home: Home, timer: Timer) -> str:
-    """A property list of the user's."""
+    """Return the path of one of the user's launchd property lists."""
     folder = os.path.join(_home(home.environ), "Library", "LaunchAgents")
     return os.path.join(folder, f"{label_of(timer)}.plist")
 
@@ -203,7 +206,7 @@ def _text(path: str) -> str | None:
 
 
 def read_crontab(home: Home) -> str:
-    """The user's crontab; empty when there is none."""
+    """Return the user's crontab; empty when the user has none."""
     ran = _run(home, ["crontab", "-l"], must=False)
     if ran.returncode and b"no crontab" not in ran.stderr.lower():
         raise _failed(["crontab", "-l"], ran)
@@ -218,7 +221,7 @@ def _write_crontab(home: Home, before: str, text: str) -> None:
 def _run(
     home: Home, command: Sequence[str], *, stdin: bytes = b"", must: bool = True
 ) -> subprocess.CompletedProcess[bytes]:
-    environ = {**home.environ, "LC_ALL": "C"}  # what it says is compared
+    environ = {**home.environ, "LC_ALL": "C"}  # its messages are compared
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         raise NotFoundError("program", command[0], hint="it makes the timers; see --with, --print")

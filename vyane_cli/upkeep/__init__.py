@@ -1,1 +1,1 @@
-"""Garbage collection: expire, archive, retire, delete."""
+"""Upkeep: expire, archive, retire and delete state, close ended needs, run rounds."""

@@ -1,8 +1,8 @@
-"""Attention: close the entries whose cause is gone, so that the list of open ones stays true.
+"""Ended needs: need-user entries whose cause is gone, and the readers of the facts for that.
 
-An entry that stays open is not called for again, so one whose cause is gone would also keep the
-person from hearing of the next. What ends an entry is in the table of `core/attention`; the files
-are read here. A crash before the resolution leaves it to the next run.
+An open entry suppresses further calls to the person with the same key, so entries whose cause is
+gone are resolved here. The table of `ending_rules` says what ends an entry; this module reads the
+files for that table. After a crash before the resolution, the next run resolves the entries.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def end_calls(
     works: str = "",
     dry_run: bool = False,
 ) -> int:
-    """Resolve each entry whose cause is gone; return how many.
+    """Resolve each entry whose cause is gone. Returns how many.
 
-    `says`: what a round has found, for the entries of its project. `works`: a channel that a round
-    has just reached. What is not given or cannot be read ends nothing.
+    `says`: the findings of a round, for the entries of its project. `works`: the name of a channel
+    that a round has just reached. A fact that is not given or cannot be read ends no entry.
     """
     reader = _Reader(home, says, works)
     over = [
@@ -52,12 +52,12 @@ def end_calls(
         try:
             needs.resolve(home.layout, over, VYANE, home.clock(), home.deadline())
         except NotFoundError:
-            return 0  # somebody has resolved one of them since: the next run looks again
+            return 0  # one of them was resolved in the meantime: the next run tries again
     return len(over)
 
 
 class _Reader:
-    """Reads what the table asks for, each file once."""
+    """Reads the facts that the table asks for; the registry and each ledger only once."""
 
     def __init__(self, home: Home, says: RoundSays | None, works: str) -> None:
         self.home, self.says, self.works = home, says, works
@@ -72,7 +72,7 @@ class _Reader:
         try:
             facts = read(self, need) if read is not None else NeedFacts()
         except VyaneError:
-            return False  # `doctor` names the file
+            return False  # `doctor` reports the file
         says = self.says if self.says is not None and self.says.project == project else None
         return is_over(need, facts._replace(says=says))
 
@@ -82,21 +82,21 @@ class _Reader:
         return self.known.get(need.get("worker"))
 
     def read_worker(self, need: NeedKey) -> NeedFacts:
-        """The worker's record: its status, and since when it is stale."""
+        """Read the worker's record: its status, and the time since which it is stale."""
         worker = self.worker(need)
         if worker is None:
             return NeedFacts(status="")
         return NeedFacts(status=worker.status, at=worker.stale_since or 0.0)
 
     def read_session(self, need: NeedKey) -> NeedFacts:
-        """The worker's record, and whether its session is over."""
+        """Read the worker's status, and whether its session has exited."""
         worker = self.worker(need)
         if worker is None:
             return NeedFacts(status="")
         return NeedFacts(status=worker.status, exited=self._has_exited(worker))
 
     def read_main(self, need: NeedKey) -> NeedFacts:
-        """The main worker that the project has now, and whether its session is over."""
+        """Read the project's present main worker, and whether the session in the key has exited."""
         project = projects.load(self.home.layout, need.get("project"))
         worker = self.worker(need)
         return NeedFacts(
@@ -109,7 +109,7 @@ class _Reader:
         return None if liveness is Liveness.UNKNOWN else liveness is Liveness.EXITED
 
     def _tasks(self, project: str) -> dict[str, Task] | None:
-        """The tasks of a project; None when its ledger cannot be read."""
+        """Return the tasks of a project by id; None when its ledger cannot be read."""
         if project not in self.tasks_of:
             known = ledger.read(self.home.layout, project).ledger
             found = {task.id: task for task in known.tasks} if known is not None else None
@@ -117,7 +117,7 @@ class _Reader:
         return self.tasks_of[project]
 
     def read_task(self, need: NeedKey) -> NeedFacts:
-        """The task's status, and since when it has that."""
+        """Read the task's status, and the time of its last status change."""
         tasks = self._tasks(need.get("project"))
         if tasks is None:
             return NeedFacts()
@@ -127,7 +127,7 @@ class _Reader:
         return NeedFacts(status=task.status, at=task.changed_at)
 
     def read_deadline(self, need: NeedKey) -> NeedFacts:
-        """The task's deadline, and whether it has passed."""
+        """Read the task's deadline, and whether the task is overdue."""
         tasks = self._tasks(need.get("project"))
         if tasks is None:
             return NeedFacts()
@@ -137,20 +137,23 @@ class _Reader:
         return NeedFacts(late=task.overdue(self.home.clock().at), at=task.deadline_at)
 
     def read_schedules(self, need: NeedKey) -> NeedFacts:
-        """When the schedules of the project changed."""
+        """Read the time at which the schedules of the project changed."""
         return NeedFacts(at=markers.modified(self.home.layout.schedules(need.get("project"))))
 
     def read_channel(self, need: NeedKey) -> NeedFacts:
-        """Whether a round has just reached the channel, or it is not set up any more."""
+        """Read whether a round has just reached the channel, or it is no longer configured."""
         channel = need.get("channel")
         if channel == self.works:
             return NeedFacts(works=True)
-        if self.home.channels is None:  # this process does not read their settings
+        if self.home.channels is None:  # this process does not read channel settings
             return NeedFacts()
         return NeedFacts(works=channel not in self.home.config.channels or None)
 
     def read_file(self, need: NeedKey) -> NeedFacts:
-        """Whether the file is gone, or its own reader takes it. None for a file of another kind."""
+        """Read whether the file is missing, or its own reader accepts it.
+
+        `sound` is None for a file of another kind. Raises VyaneError for an unreadable file.
+        """
         path = need.get("path")
         if not os.path.lexists(path):
             return NeedFacts(sound=True)
@@ -183,4 +186,4 @@ READERS: Mapping[EndedBy, _Read] = {
     EndedBy.PARENT_IS_BACK: _Reader.read_worker,
     EndedBy.SIGN_OF_LIFE: _Reader.read_worker,
 }
-"""How an ending is read from files. The others are said by a round, or by the person alone."""
+"""Ending → the method that reads its facts. Only a round or the person shows the other endings."""

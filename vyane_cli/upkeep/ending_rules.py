@@ -1,4 +1,4 @@
-"""What ends an entry of need-user: pure rules over what was read from files."""
+"""Endings of need-user entries: pure rules that decide from facts whether a cause is gone."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from vyane_cli.kernel.values import NamedTuple
 from vyane_cli.projects.task import TaskStatus
 from vyane_cli.sessions.worker import FINAL, WorkerStatus
 
-# ------------------------------------------------------------------ what ends an entry
+# ------------------------------------------------------------------ facts and endings
 
 
 class RoundSays(NamedTuple):
-    """What a round found, for the entries of its project."""
+    """The findings of a round, for the entries of its project."""
 
     project: str
     cell: str
     reason: str
     waiting: bool
-    """There is work, and this round could start none of it."""
+    """Whether work is waiting and this round could start none of it."""
 
 
 class NeedFacts(NamedTuple):
-    """What was read about the cause of one entry. None: not read, or it cannot be told."""
+    """The facts about the cause of one entry. None: not read, or unknown."""
 
     status: str | None = None
-    """Status of the task or worker that the key names; empty when it is on no record."""
+    """Status of the task or worker that the key names; empty when it has no record."""
     at: float | None = None
-    """The moment that the key names, as it is now."""
+    """The present value of the time in the key, in Unix seconds."""
     late: bool | None = None
+    """Whether the task is overdue; False when it has no record."""
     main: str | None = None
-    """The main worker of the project."""
+    """Id of the project's main worker."""
     exited: bool | None = None
-    """Whether the session of the worker is over."""
+    """Whether the worker's session has exited."""
     sound: bool | None = None
-    """Whether the file can be read, or is gone."""
+    """Whether the file is readable or missing."""
     works: bool | None = None
-    """Whether a round reached the channel, or it is not set up any more."""
+    """Whether a round reached the channel, or the channel is no longer configured."""
     says: RoundSays | None = None
 
 
 class NeedEnding(NamedTuple):
-    """One way in which an entry ends: in words, and as a rule over what was read."""
+    """One way in which an entry ends: a description, and a rule over the facts."""
 
     doc: str
     is_over: Callable[[NeedKey, NeedFacts], bool]
@@ -75,7 +76,7 @@ def _gave_a_sign(need: NeedKey, facts: NeedFacts) -> bool:
 
 
 def _is_another(need: NeedKey, name: str, at: float | None) -> bool:
-    """Return whether a moment is known and is not that of the key."""
+    """Return whether a time is known and differs from the one in the key."""
     return at is not None and need.get(name) != _written(name, at)
 
 
@@ -129,7 +130,7 @@ ENDINGS: Mapping[EndedBy, NeedEnding] = {
         _gave_a_sign),
 }
 # fmt: on
-"""What ends an entry. Total: what was not read ends nothing."""
+"""Ending → its rule. Total: every ending has a row. A fact that was not read ends no entry."""
 
 
 def is_over(need: NeedKey, facts: NeedFacts) -> bool:

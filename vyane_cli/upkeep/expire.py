@@ -1,8 +1,9 @@
-"""Expire: what a tick would settle, for inboxes whose session does not tick any more.
+"""Expired mail: settle the inboxes of sessions that no longer tick, as a tick would.
 
-A session that exited, or a channel that nobody reads, makes no hook call. `gc` gives them one that
-hands nothing over: the same plan lets claims of dead processes lapse, closes a dead turn, and
-applies each message's time to live. So it is for a session that lives and let a start pass.
+A session that exited, or a channel that nobody reads, makes no hook call. `gc` makes a call for
+them that delivers nothing: the same plan drops claims of dead processes, closes a dead turn, and
+applies each message's time to live. A live session whose turn failed to start in time is treated
+the same way. The module also unblocks workers whose awaited reply did not arrive (`lapse`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Box(NamedTuple):
-    """One inbox file: whose it is, and the key of its lock."""
+    """One inbox file: its path, its owner, and the key of its lock."""
 
     path: str
     lock: str
@@ -50,7 +51,7 @@ class Box(NamedTuple):
 
 
 def all_boxes(home: Home) -> list[Box]:
-    """Every inbox there is, in name order."""
+    """Return every existing inbox, in name order."""
     folder = home.layout("messages", "inbox")
     found = []
     for name in files.listdir(folder):
@@ -72,7 +73,7 @@ def all_boxes(home: Home) -> list[Box]:
 
 
 def _channel(path: str, target: str) -> str:
-    """A channel's name: a file may go by its digest, its messages have the name."""
+    """Return a channel's name from its messages: the file name may be a digest of it."""
     for line in journal.read(path):
         to_id = brought(line.record or {}).get("to_id")
         if isinstance(to_id, str):
@@ -81,12 +82,15 @@ def _channel(path: str, target: str) -> str:
 
 
 def quiet_call(session: str) -> HookCall:
-    """A call that moves no live turn and hands nothing over: a watch that nobody waits for."""
+    """Return a call that leaves live turns alone and delivers nothing: a watch without a reader."""
     return HookCall("vyane", HostEvent.FILE_CHANGED, "gc", session, rewake=False)
 
 
 def expire(sweep: Sweep) -> int:
-    """Settle what has expired where nobody ticks, and tell the senders; return how many."""
+    """Settle expired messages in inboxes without ticks, and notify their senders.
+
+    Returns how many expired. First sends the notices that dead processes left unsent.
+    """
     if not sweep.dry_run:
         tell_left(sweep.home, most=sys.maxsize)
     count = 0
@@ -107,7 +111,10 @@ def expire(sweep: Sweep) -> int:
 
 
 def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: Host) -> int:
-    """The inboxes of a session that is over, by the tick it does not make any more."""
+    """Settle the inboxes of a silent session, by the tick that it no longer makes.
+
+    Returns how many messages expired.
+    """
     home = sweep.home
     desk = Desk(home, session, quiet_call(session.id), host, home.deadline())
     if not any(inbox.read(path).mailbox.unsettled for path in desk.paths):
@@ -118,7 +125,10 @@ def _expire_worker(sweep: Sweep, worker: Worker, session: HostSession, host: Hos
 
 
 def _expire_box(sweep: Sweep, box: Box) -> int:
-    """One inbox without a session: a channel's, or that of a worker which is on no record."""
+    """Settle one inbox without a session: a channel's, or that of a worker without a record.
+
+    Returns how many messages expired.
+    """
     home = sweep.home
     mailbox = inbox.read(box.path).mailbox
     if not mailbox.unsettled:
@@ -152,7 +162,10 @@ def _plan(home: Home, mailbox: Mailbox) -> TickPlan:
 
 
 def lapse(sweep: Sweep) -> int:
-    """Workers whose message was not answered in its time wait no longer; how many."""
+    """Unblock workers whose awaited reply did not arrive before the message expired.
+
+    Returns how many.
+    """
     workers = registry.Registry(sweep.layout).listing()
     return sum(sweep.guarded(one.id, _lapse, one) for one in workers if one.blocked_on_message_id)
 
@@ -165,7 +178,7 @@ def _lapse(sweep: Sweep, worker: Worker) -> int:
         found = None
     if found is not None:
         if found.message.kind is MessageKind.TASK_DISPATCH:
-            return 0  # a child's result ends that, and every child has its end
+            return 0  # the child's result ends the wait, and every child ends
         over_s = found.message.ts + found.message.ttl_seconds
         if found.entry.status is not MessageStatus.EXPIRED and over_s > sweep.now_s:
             return 0

@@ -1,7 +1,8 @@
-"""Gc: archive what is settled, apply times to live where nobody ticks, take away what is over.
+"""Garbage collection (`gc`): archive settled mail, expire mail, delete leftovers, step by step.
 
-Archive before cut, always. Each step may be repeated: a crash between two of them leaves something
-for the next run, never a gap. An inbox that is locked or damaged holds up no other.
+A message is always archived before it is cut from its inbox. Each step may be repeated: a crash
+between two steps leaves work for the next run, never a gap. A locked or damaged inbox does not stop
+the work on others.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ if TYPE_CHECKING:
 
 
 GRACE_S = 5.0
-"""A message that was settled just now still shows in `vyane inbox --all`."""
+"""Seconds for which a settled message stays in its inbox, so that `vyane inbox --all` shows it."""
 TEMPORARY_S = 3_600.0
+"""Age in seconds at which a temporary file counts as left by a crash."""
 
 
 def collect(
@@ -58,9 +60,9 @@ def collect(
     dry_run: bool = False,
     steps: Sequence[UpkeepStep] | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """One run: its counts, and the exit code of the first thing that had to be left (else 0).
+    """Run `gc` once: those of `steps` (default: `STEPS`) that belong to `gc`.
 
-    It runs those of the `steps` that are of `gc`: else those of `STEPS`.
+    Returns the counts, and the exit code of the first error that was skipped (0 without one).
     """
     chosen = [step for step in (STEPS if steps is None else steps) if step.in_gc]
     sweep = Sweep(home, grace_s=grace_s, dry_run=dry_run)
@@ -71,7 +73,10 @@ def collect(
 
 
 def settle_lost_children(sweep: Sweep) -> int:
-    """Children whose process and launcher are gone get their end, and their parents a result."""
+    """End children whose process and launcher are gone, and send their parents a result.
+
+    Returns how many.
+    """
     workers = registry.Registry(sweep.layout).listing()
     return sum(sweep.guarded(worker.id, _settle_lost, worker) for worker in workers)
 
@@ -82,34 +87,40 @@ def _settle_lost(sweep: Sweep, worker: Worker) -> int:
 
 
 def resume_closed(sweep: Sweep) -> int:
-    """Closed sessions that mail waits for, where the settings allow that."""
+    """Resume closed sessions that have waiting mail, if the settings allow it. Returns how many.
+
+    A dry run returns 0.
+    """
     if sweep.dry_run:
         return 0
     return len(resume_waiting(sweep.home, sweep.home.clock()))
 
 
 def mark_silent(sweep: Sweep) -> int:
-    """Workers at work without a sign are marked; those with one again are not any more."""
+    """Mark running workers without recent activity as STALE, and unmark those active again.
+
+    Returns how many are newly marked.
+    """
     look = find_stale if sweep.dry_run else mark_stale
     return len(look(sweep.home, sweep.home.clock()).stale)
 
 
 def end_needless_calls(sweep: Sweep) -> int:
-    """Entries that the person is not needed for any more are resolved."""
+    """Resolve the entries of need-user whose cause is gone. Returns how many."""
     return end_calls(sweep.home, dry_run=sweep.dry_run)
 
 
 def archive_all(sweep: Sweep) -> int:
-    """The settled messages of every inbox go to the archive, each inbox by itself."""
+    """Archive the settled messages of every inbox, each inbox separately. Returns how many."""
     boxes = all_boxes(sweep.home)
     return sum(sweep.guarded(box.path, archive_settled, box) for box in boxes)
 
 
 def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int:
-    """The settled messages of one inbox go to the archive of their month.
+    """Move the settled messages of one inbox to the archive of their month. Returns how many.
 
-    Only the cut holds the inbox lock, so that no hook waits for the archive: what is settled
-    changes no more.
+    The inbox lock is held only for the cut, so that no hook waits for the archive. This is safe
+    because settled messages no longer change.
     """
     grace_s = sweep.grace_s if grace_s is None else grace_s
     found = archive.settled(box.path, sweep.now_s - grace_s)
@@ -121,7 +132,7 @@ def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int
 
 
 def forget_keys(sweep: Sweep) -> int:
-    """Idempotency keys that are past their time go."""
+    """Remove expired idempotency keys. Returns how many."""
     count = 0
     for name in files.listdir(sweep.layout("messages", "keys")):
         digest, _, end = name.rpartition(".")
@@ -143,7 +154,7 @@ def _forget_key(sweep: Sweep, digest: str) -> int:
 
 
 def forget_cancels(sweep: Sweep) -> int:
-    """Cancels that are settled go when they are as old as ended workers that do."""
+    """Remove settled cancels that are older than `gc.keep_ended_days`. Returns how many."""
     count = 0
     for name in files.listdir(sweep.layout("queue", "cancels")):
         operation, _, end = name.rpartition(".")
@@ -160,9 +171,10 @@ def _forget_cancel(sweep: Sweep, operation: str) -> int:
 
 
 def forget_bindings(sweep: Sweep) -> int:
-    """Bindings that ended long ago go with what is known of their conversation.
+    """Remove bindings that ended more than `gc.keep_ended_days` ago, with their conversation state.
 
-    Only those whose session has no worker any more: one that a person unbound stays unbound.
+    Only bindings whose session has no worker are removed: while a worker exists, a session that a
+    person unbound stays unbound. Returns how many.
     """
     return sweep.guarded(sweep.layout.bindings, _forget_bindings)
 
@@ -185,13 +197,20 @@ def _forget_bindings(sweep: Sweep) -> int:
 
 
 def forget_claims(sweep: Sweep) -> int:
-    """Claims that ended long ago go when no start counts by them any more."""
+    """Remove freed claims older than `gc.keep_ended_days` that no count of starts needs.
+
+    Returns how many.
+    """
     names = [project.name for project in projects.listing(sweep.layout)]
     return sum(sweep.guarded(name, _forget_claims, name) for name in names)
 
 
 def _forget_claims(sweep: Sweep, project: str) -> int:
-    """Of tasks that are done or gone, or that became pending anew since: for good, so no lock."""
+    """Remove the old freed claims of one project. Returns how many.
+
+    Their tasks are done or gone, or became pending again since. None of these can be undone, so no
+    lock is needed.
+    """
     books = ledger.read(sweep.layout, project)
     if books.ledger is None:
         return 0
@@ -212,12 +231,15 @@ def _is_over(key_path: str, now_s: float) -> bool:
 
 
 def remove_trash(sweep: Sweep) -> int:
-    """What a `timeline delete` had set aside when it was killed."""
+    """Remove folders that a killed `timeline delete` had set aside. Returns how many.
+
+    A dry run returns 0.
+    """
     return 0 if sweep.dry_run else clear_trash(sweep.layout)
 
 
 def remove_temporary(sweep: Sweep) -> int:
-    """Temporary files that a crash left go when they are an hour old."""
+    """Remove temporary files that a crash left, once they are an hour old. Returns how many."""
     count = 0
     root = sweep.layout.root
     others = strangers(root) if os.path.isdir(root) else ()
@@ -234,9 +256,10 @@ def remove_temporary(sweep: Sweep) -> int:
 
 
 def mark_orphans(sweep: Sweep) -> int:
-    """Children of parents that were over for 20 minutes become INTERRUPTED; how many.
+    """Mark children whose parent ended at least 20 minutes ago as INTERRUPTED. Returns how many.
 
-    Those whose parent was opened again are none any more.
+    A parent without a record counts as ended. The person is called for each child. Orphans whose
+    parent was reopened are no longer orphans: they become RUNNING.
     """
     workers = registry.Registry(sweep.layout).workers
     over = _over_since(sweep, workers)
@@ -261,7 +284,7 @@ def mark_orphans(sweep: Sweep) -> int:
 
 
 def _over_since(sweep: Sweep, workers: dict[str, Worker]) -> dict[str, float]:
-    """Parents that are over, and since when as far as it is known."""
+    """Return ended parents: id → the time of the end, in Unix seconds, as far as it is known."""
     parents = {worker.parent_worker_id for worker in workers.values() if worker.parent_worker_id}
     found: dict[str, float] = {}
     for parent_id in parents & set(workers):
@@ -278,7 +301,7 @@ def _over_since(sweep: Sweep, workers: dict[str, Worker]) -> dict[str, float]:
 
 # fmt: off
 STEPS: tuple[UpkeepStep, ...] = (
-    # name, in a round, in gc, action, what is named when it fails
+    # name, in a round, in gc, action, the name shown when it fails
     UpkeepStep("lost",       True,  True, settle_lost_children, "registry"),
     UpkeepStep("resumed",    False, True, resume_closed, "registry"),
     UpkeepStep("orphans",    True,  True, mark_orphans, "registry"),
@@ -300,4 +323,4 @@ STEPS: tuple[UpkeepStep, ...] = (
     UpkeepStep("trash",      False, True, remove_trash, "timelines"),
 )
 # fmt: on
-"""What is kept in order, in the order in which it goes. A round has more steps, of its project."""
+"""The upkeep steps in the order in which they run. A round adds steps for its project."""

@@ -1,8 +1,8 @@
-"""Purge: a timeline goes, and with it the text of what was said to its session.
+"""Purge: delete a timeline, and the text of the messages to its session.
 
-Two commit points, each whole: the timeline's rename, then one rewrite of each file of messages. A
-crash in between leaves text; the same command goes on where it stopped, also when the timeline is
-gone by then.
+There are two kinds of commit point, each atomic: the rename of the timeline, then one rewrite of
+each file of messages. A crash in between leaves text; the same command continues from there, even
+if the timeline no longer exists.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedTimeline:
-    """What a delete has removed, and from how many messages the text was taken."""
+    """The result of a delete: the removed timeline, and the number of purged messages."""
 
     timeline: DeletedTimeline = field(metadata={InJson: InJson(spread=True)})
     purged: int
 
 
 def delete_and_purge(home: Home, who: str, *, yes: bool) -> PurgedTimeline:
-    """Delete a timeline, and take the text out of every settled message to its session.
+    """Delete a timeline, and remove the text of every settled message to its session.
 
-    Ids, times and steps of the messages stay. What still waits for the session keeps its text, and
-    so does a broadcast: it was said to all.
+    Ids, times and steps of the messages stay. Messages that still wait for the session keep their
+    text, and so do broadcasts, which were addressed to all sessions.
     """
     found = find_timeline(home, who)
     done = delete_timeline(home, who, yes=yes, missing_ok=True)
@@ -52,7 +52,10 @@ def delete_and_purge(home: Home, who: str, *, yes: bool) -> PurgedTimeline:
 
 
 def purge_messages(home: Home, worker: str, logical: str) -> int:
-    """Empty the archived messages to this worker and session, and their copies; how many."""
+    """Remove the text of archived messages to this worker and session, and of their copies.
+
+    Settled messages are archived first. Returns how many messages.
+    """
     layout = home.layout
     own = boxes_of(home, worker, logical) if worker else [layout.session_inbox(logical)]
     sweep = Sweep(home, grace_s=0.0, dry_run=False)
@@ -80,7 +83,10 @@ def purge_messages(home: Home, worker: str, logical: str) -> int:
 
 
 def _files(home: Home) -> list[tuple[LockKind, str, str]]:
-    """Where text of settled messages lies: the archives, and the copies that senders have."""
+    """Return the files with text of settled messages: the archives and the outboxes of senders.
+
+    Each entry has the kind and the key of the file's lock, and its path.
+    """
     layout = home.layout
     found = [
         (LockKind.ARCHIVE, "", layout.archive(month))

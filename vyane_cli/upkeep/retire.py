@@ -1,7 +1,7 @@
-"""Retire: workers and host sessions that ended long ago, and the small files of what is over.
+"""Retirement: remove workers and host sessions that ended long ago, and files that they left.
 
-Timelines stay: they are the history. What a crash leaves behind after a worker left the registry
-is files that nothing names.
+Timelines stay, because they are the history. A crash after a worker left the registry leaves files
+that nothing refers to; `remove_leftovers` removes them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from vyane_cli.upkeep.sweep import ENDED_S, Sweep
 
 
 def retire(sweep: Sweep) -> int:
-    """Workers that ended longer ago than `gc.keep_ended_days` leave the registry.
+    """Remove workers from the registry that ended more than `gc.keep_ended_days` ago.
 
-    One with unsettled mail stays, whatever its age.
+    A worker with unsettled mail stays, at any age. Returns how many were removed.
     """
     return sum(
         sweep.guarded(worker.id, _retire, worker)
@@ -56,7 +56,11 @@ def _may_retire(sweep: Sweep, worker: Worker) -> bool:
 
 
 def _commit(sweep: Sweep, worker: Worker) -> bool:
-    """Archive, then cut. Commit point: the registry without the worker."""
+    """Archive the worker's mail, then remove the worker and its files.
+
+    The commit point is the save of the registry without the worker. Return False when the worker
+    was resumed or received mail in the meantime; then only the archive has changed.
+    """
     layout, logical = sweep.layout, worker.logical_session_id
     paths = boxes_of(sweep.home, worker.id, logical)
     for path in paths:
@@ -66,10 +70,10 @@ def _commit(sweep: Sweep, worker: Worker) -> bool:
     ):
         workers = registry.Registry(layout)
         if worker.id not in workers.workers or not _may_retire(sweep, worker):
-            return False  # it came back, or got mail
+            return False  # resumed, or received mail
         for path in paths:
             if any(line.damage is not None for line in journal.read(path)):
-                archive.cut(path, layout.root, ())  # sets the damage aside
+                archive.cut(path, layout.root, ())  # moves damaged lines to the quarantine
         del workers.workers[worker.id]
         workers.save()
         for session in registry.known_sessions(layout):
@@ -97,7 +101,10 @@ def _commit(sweep: Sweep, worker: Worker) -> bool:
 
 
 def remove_sessions(sweep: Sweep) -> int:
-    """Host sessions that a later one of their worker replaced, when they are as old as that."""
+    """Remove host sessions that a later session of their worker replaced. Returns how many.
+
+    They must have ended more than `gc.keep_ended_days` ago.
+    """
     return sum(
         sweep.guarded(session.id, _remove_session, session)
         for session in registry.known_sessions(sweep.layout)
@@ -118,7 +125,10 @@ def _remove_session(sweep: Sweep, session: HostSession) -> int:
 
 
 def _is_left(sweep: Sweep, session: HostSession) -> bool:
-    """A process that lives may still speak under an id that `/clear` replaced."""
+    """Return whether a host session can be removed: ended, old, replaced and without a process.
+
+    A live process may still use an id that `/clear` replaced.
+    """
     over = sweep.is_over(session, max(sweep.keep_s, ENDED_S))
     return over and not sweep.is_current(session) and not _is_there(session)
 
@@ -128,7 +138,7 @@ def _is_there(session: HostSession) -> bool:
 
 
 def remove_markers(sweep: Sweep) -> int:
-    """The small files of sessions that are over: watch, heartbeat, process."""
+    """Remove the marker files of ended sessions: watch, heartbeat, process. Returns how many."""
     return sum(
         sweep.guarded(session.id, _remove_markers, session)
         for session in registry.known_sessions(sweep.layout)
@@ -146,7 +156,7 @@ def _remove_markers(sweep: Sweep, session: HostSession) -> int:
 
 
 def _marked(sweep: Sweep, session: HostSession) -> list[str]:
-    """The files that may go: none while the session may still run."""
+    """Return the existing marker files to remove: none while the session may still run."""
     layout = sweep.layout
     if not sweep.is_over(session, ENDED_S):
         return []
@@ -157,7 +167,7 @@ def _marked(sweep: Sweep, session: HostSession) -> list[str]:
         layout.proof(session.id),
         layout.wake(session.id),
     ]
-    if not sweep.is_current(session):  # that of a present session is the worker's last sign
+    if not sweep.is_current(session):  # a current session's heartbeat is the worker's last sign
         paths.append(layout.beat(session.id))
     if session.process is not None and not _is_there(session):
         path = layout.process(session.process.pid)
@@ -167,12 +177,16 @@ def _marked(sweep: Sweep, session: HostSession) -> list[str]:
 
 
 AGE_S = 3_600.0
+"""Age in seconds at which a file or blob without an owner is removed."""
 NAMED = re.compile(rb'"sha256"\s*:\s*"([0-9a-f]{64})"')
-"""How a message names the blob with its whole text."""
+"""A message's reference to the blob with its whole text."""
 
 
 def remove_leftovers(sweep: Sweep) -> int:
-    """Files of workers that are on no record. Mail that somebody sent stays where it is."""
+    """Remove hour-old files of workers without a record. Returns how many.
+
+    Mail from a sender stays in its inbox.
+    """
     known = registry.Registry(sweep.layout).workers
     found = [
         (path, worker)
@@ -183,7 +197,10 @@ def remove_leftovers(sweep: Sweep) -> int:
 
 
 def _files_of_workers(sweep: Sweep) -> Iterator[tuple[str, str]]:
-    """Files that belong to one worker, with its id; inboxes last, their documents before them."""
+    """Yield each file that belongs to one worker, with the worker's id.
+
+    Inboxes come last, after the documents of their workers.
+    """
     layout = sweep.layout
     for folder in ("logs", "launches", "current", "due"):
         for name in files.listdir(layout(folder)):
@@ -194,7 +211,7 @@ def _files_of_workers(sweep: Sweep) -> Iterator[tuple[str, str]]:
             try:
                 known = registry.load_logical_session(layout, session)
             except CorruptStateError:
-                continue  # `doctor` names it
+                continue  # `doctor` reports the file
             if known is not None and known.worker:
                 yield layout.logical_session(session), known.worker
     for folder in ("outbox", "inbox"):
@@ -220,7 +237,7 @@ def _remove(sweep: Sweep, path: str, worker: str) -> int:
 
 
 def _is_nobodys(mailbox: Mailbox) -> bool:
-    """Whether an inbox holds nothing but the dispatch of a child that did not come to be."""
+    """Return whether an inbox holds at most the dispatch of a child that never started."""
     return all(entry.message.payload.get(LAUNCHED) is True for entry in mailbox.entries)
 
 
@@ -229,7 +246,10 @@ def _is_old(sweep: Sweep, path: str) -> bool:
 
 
 def remove_blobs(sweep: Sweep) -> int:
-    """Long texts that no message names any more: never sent, or deleted with its session."""
+    """Remove blobs that no message refers to: never sent, or deleted with their session.
+
+    Blobs younger than an hour stay. Returns how many were removed.
+    """
     digests = [
         name.removesuffix(".txt")
         for name in files.listdir(sweep.layout("messages", "blobs"))
@@ -244,12 +264,15 @@ def remove_blobs(sweep: Sweep) -> int:
 def _remove_blob(sweep: Sweep, path: str) -> int:
     if sweep.dry_run:
         return 1
-    with sweep.home.held((LockKind.REGISTRY, "")):  # a result is sent under it, its blob kept anew
+    with sweep.home.held((LockKind.REGISTRY, "")):  # results store their blobs under it
         return sweep.remove(path) if _is_old(sweep, path) else 0
 
 
 def _named_blobs(sweep: Sweep) -> set[str]:
-    """The digests in every inbox and archive, damaged lines included. One pass, no parsing."""
+    """Return the digests that inboxes, archives and the quarantine refer to.
+
+    Damaged lines count too. One pass without parsing.
+    """
     found: set[str] = set()
     for top in (sweep.layout("messages", "inbox"), sweep.layout("messages", "archive"),
                 sweep.layout.quarantine):  # fmt: skip

@@ -1,8 +1,8 @@
-"""Maintenance: what a round keeps in order before it looks: the state of mail, workers, claims.
+"""Rounds with maintenance: clean up mail, workers and claims, run a project's round, then mirror.
 
-It is of the tick module: it applies times to live, ends what died, frees claims and bindings, takes
-in what people wrote, archives. No message is delivered by it and no notice told. A part that fails
-holds up no other, nor the round.
+Maintenance applies times to live, ends dead workers, frees claims and bindings, reads what people
+wrote in channels, and archives. It delivers no message and reports no project notice. A step that
+fails stops neither the other steps nor the round.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def keep_house(home: Home, project: Project) -> dict[str, Any]:
-    """What was done, by part; what had to be left stands in `skipped`."""
+    """Run the maintenance of a round. Returns the count of each step; `skipped` has the errors."""
     sweep = Sweep(home, grace_s=GRACE_S, dry_run=False)
     steps = [step for step in (*STEPS, *steps_of(project)) if step.in_round]
     return {**run_steps(steps, sweep), "skipped": sweep.skipped}
 
 
 def steps_of(project: Project) -> tuple[UpkeepStep, ...]:
-    """Return what a round of a project keeps in order beside what `gc` does too."""
+    """Return the steps that a round of a project runs in addition to those of `STEPS`."""
 
     def free_claims(sweep: Sweep) -> int:
         return _free_claims(sweep, project)
@@ -69,7 +69,7 @@ def _take_in(sweep: Sweep) -> int:
 
 
 def _notify(sweep: Sweep) -> int:
-    """What nobody could be told of when it came up."""
+    """Notify the person of entries that could not be sent when they were opened."""
     return len(notify(sweep.home).sent)
 
 
@@ -80,7 +80,10 @@ def _free_claims(sweep: Sweep, project: Project) -> int:
 
 
 def _call_for_claims(sweep: Sweep, project: Project) -> int:
-    """A claim that cannot be read holds its task: the person is called once for each."""
+    """Call the person once for each unreadable claim, because it blocks its task.
+
+    Returns the number of unreadable claims.
+    """
     found = damaged(sweep.home, project.name)
     for error in found:
         call = call_of(NeedKind.CLAIM, path=error.path, message=error.message, project=project.name)
@@ -89,30 +92,33 @@ def _call_for_claims(sweep: Sweep, project: Project) -> int:
 
 
 def run_round(home: Home, project: Project, schedule: str) -> Round:
-    """Run one round: keep house, with what people wrote; decide and act; show what happened.
+    """Run one round: run maintenance, decide and act, then post the news to all channels.
 
-    The channels are shown to when the project's lock is free again: no round has to wait for that.
+    Posting begins after the project's lock is released, so that no round has to wait for it.
     """
     made = wake(home, project, schedule, Upkeep(keep_house, end_round_calls))
-    if made.maintenance is not None:  # else it was paused, or another round was at work
+    if made.maintenance is not None:  # None: paused, or another round was running
         show_all(home, lambda channel: _end_channel_calls(home, channel))
     return made
 
 
 def end_round_calls(home: Home, project: Project, made: Round) -> None:
-    """Close the entries of the project whose cause, as this round shows, is gone."""
+    """Resolve the entries of the project whose cause is gone according to this round.
+
+    Ignore errors.
+    """
     started = isinstance(made.done, Dispatched) and bool(made.done.called)
     waiting = made.verdict.cell is Cell.A and started
     says = RoundSays(project.name, made.verdict.cell, made.verdict.reason, waiting)
     try:
         end_calls(home, says=says)
     except VyaneError:
-        return  # the next round does it
+        return  # the next round tries again
 
 
 def _end_channel_calls(home: Home, channel: str) -> None:
-    """Close the entries about a channel that could be opened and shown to."""
+    """Resolve the entries about a channel that could be opened and posted to. Ignore errors."""
     try:
         end_calls(home, works=channel)
     except VyaneError:
-        return  # the next round does it
+        return  # the next round tries again

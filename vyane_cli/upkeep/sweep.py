@@ -1,4 +1,4 @@
-"""Sweep: one run of `gc`, as its steps see it: the time, what counts as over, what was left."""
+"""Sweeps: one run of `gc` or of a round's maintenance, with its time, limits and skipped errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 ENDED_S = 3_600.0
-"""A session that has just ended may be resumed at this moment: its files are left alone."""
+"""Seconds for which the files of an ended session stay: someone may be resuming the session."""
 
 
 class Sweep:
-    """What a run did not do stands in `skipped`; it does the rest."""
+    """One run over the upkeep steps. An error is added to `skipped`, and the run continues."""
 
     def __init__(self, home: Home, *, grace_s: float, dry_run: bool) -> None:
         self.home, self.grace_s, self.dry_run = home, grace_s, dry_run
@@ -31,7 +31,7 @@ class Sweep:
         self.exit_code = 0
 
     def guarded(self, what: str, action: Callable[..., int], *args: object) -> int:
-        """The action's count. An error is noted, and holds up nothing else."""
+        """Run an action and return its count. After an error, note it in `skipped` and return 0."""
         try:
             return action(self, *args)
         except VyaneError as error:
@@ -40,7 +40,7 @@ class Sweep:
             return 0
 
     def remove(self, path: str) -> int:
-        """Remove a file that is there: 1, else 0. A dry run only counts."""
+        """Remove a file. Returns 1, or 0 when the file is missing. A dry run only counts."""
         if not os.path.lexists(path):
             return 0
         if not self.dry_run:
@@ -48,28 +48,31 @@ class Sweep:
         return 1
 
     def is_past(self, then_s: float, age_s: float) -> bool:
-        """Whether something is at least so old."""
+        """Return whether a time (Unix seconds) is at least `age_s` seconds ago."""
         return self.now_s - then_s >= age_s
 
     def is_over(self, session: HostSession, age_s: float) -> bool:
-        """Whether a session ended, or its process is proven gone, and its last sign is so old."""
+        """Return whether a session has ended and its last sign is at least `age_s` seconds old.
+
+        A session without a recorded end has ended when its process is proven gone.
+        """
         since_s = self.over_since(session)
         return since_s is not None and self.is_past(since_s, age_s)
 
     def over_since(self, session: HostSession) -> float | None:
-        """The last sign of a session that is over; None while it may run."""
+        """Return the last sign of an ended session, in Unix seconds; None while it may run."""
         if not registry.has_ended(session):
             return None
         beat = markers.modified(self.layout.beat(session.id))
         return max(session.ended_at or 0.0, beat, session.started_at)
 
     def is_current(self, session: HostSession) -> bool:
-        """Whether it is its worker's present session."""
+        """Return whether a session is the current session of its worker."""
         return registry.read_current(self.layout, session.worker) == session.id
 
 
 class UpkeepStep(NamedTuple):
-    """One thing that `gc`, a round, or both of them keep in order."""
+    """One step of upkeep, run by `gc`, by a round, or by both."""
 
     name: str
     """The key of its count in JSON."""
@@ -77,12 +80,12 @@ class UpkeepStep(NamedTuple):
     in_gc: bool
     action: Callable[[Sweep], int]
     guards: str = ""
-    """What is named when the action fails. Empty: the action guards each of its parts."""
+    """Name for `skipped` when the action fails. Empty: the action guards each of its parts."""
     counted: bool = True
     """Whether its count is shown."""
 
     def run(self, sweep: Sweep) -> int:
-        """Do it; return the count. An error is noted in the sweep."""
+        """Run the step and return its count. Errors of guarded steps are noted in the sweep."""
         return sweep.guarded(self.guards, self.action) if self.guards else self.action(sweep)
 
 

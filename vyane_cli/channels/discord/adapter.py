@@ -1,7 +1,8 @@
 """The `discord` channel: one forum post for each session, through the REST API, as one bot.
 
-There is no gateway connection, and no webhook: Discord deduplicates no webhook messages, so one
-that was sent twice would show twice. What a request needs is imported with the first channel.
+It uses neither a gateway connection nor webhooks: Discord does not deduplicate webhook messages,
+so a message sent twice would show twice. The modules for requests are imported when the first
+channel is opened.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SETTINGS: Mapping[str, Key] = {
 
 
 class NotInstalledError(VyaneError):
-    """The extra is missing."""
+    """The extra `vyane[discord]` is not installed."""
 
     slug = "not_installed"
     hint = "pip install 'vyane[discord]'"
@@ -35,7 +36,10 @@ class NotInstalledError(VyaneError):
 def open_channel(
     settings: Mapping[str, Any], account: str, memory: dict[str, Any], around: Surroundings
 ) -> Channel:
-    """The bot under these settings. Nothing is asked yet."""
+    """Open the channel with these settings. Sends no request.
+
+    Raises NotInstalledError without urllib3.
+    """
     import importlib.util
 
     if importlib.util.find_spec("urllib3") is None:

@@ -1,4 +1,4 @@
-"""One bot in one forum, for one run: the adapter of the channel port."""
+"""The Discord channel for one run: one bot in one forum, as an adapter of the channel port."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from vyane_cli.channels.port import (
 
 RENAME_PATIENCE_MS = 2_000
 RENAME_EVERY_S = 300
-"""Discord takes two new titles of a thread in ten minutes."""
+"""Discord allows two changes of a thread's title in ten minutes."""
 SIGNS = {Sign.SEEN: "👀", Sign.DONE: "✅"}
 
 
 def _answered(method: Callable[..., ChannelOutcome]) -> Callable[..., ChannelOutcome]:
-    """A request that was stopped is an outcome."""
+    """Turn Stopped, raised by the method, into the outcome that it carries."""
 
     @functools.wraps(method)
     def call(*args: Any, **named: Any) -> ChannelOutcome:
@@ -52,7 +52,7 @@ def _answered(method: Callable[..., ChannelOutcome]) -> Callable[..., ChannelOut
 
 
 class DiscordChannel:
-    """What the mirror asks of Discord; see `core.conversations.Channel`."""
+    """The requests of the mirror to Discord; implements `channels.port.Channel`."""
 
     capabilities = Capabilities(acknowledge=True, title_every_s=RENAME_EVERY_S)
 
@@ -71,17 +71,17 @@ class DiscordChannel:
 
     @_answered
     def check(self) -> ChannelOutcome:
-        """Who we are, and whether the forum is one that we can use."""
+        """Ask who the bot is, and check that the bot can use the forum."""
         return self._forum.look_around()
 
     @_answered
     def open(self, opening: Opening) -> ChannelOutcome:
-        """The post with this key, or a new one."""
+        """Find the forum post with this key, or create it."""
         return self._forum.open(opening)
 
     @_answered
     def probe(self, conversation: Conversation) -> ChannelOutcome:
-        """How the thread stands."""
+        """Check whether the thread exists, is locked or is archived."""
         thread = self._forum.ask(self._forum.request("GET", conversation.id, "", "see", "channel"))
         state = thread.get("thread_metadata") or {}
         if state.get("locked"):
@@ -92,7 +92,10 @@ class DiscordChannel:
     def mark(
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
     ) -> ChannelOutcome:
-        """One change for both. Closing waits for no title that may not be changed yet."""
+        """Change title and closed state in one request.
+
+        If the new title has to wait, the thread is closed (or reopened) without the new title.
+        """
         thread = conversation.id
         name = None if title is None else text.title(title)
         left_out = False
@@ -101,7 +104,7 @@ class DiscordChannel:
         except Stopped as stop:
             if name is None or stop.outcome.verdict is not ChannelVerdict.LATER:
                 raise
-            if stop.code == 50083 and closed is None:  # archived: it is opened for the new title
+            if stop.code == 50083 and closed is None:  # archived: open it for the new title
                 self._change(thread, name, False)
                 self._change(thread, None, True)
             elif closed is not None:
@@ -118,7 +121,7 @@ class DiscordChannel:
         body: dict[str, Any] = {} if name is None else {"name": name}
         if closed is not None:
             body["archived"] = closed
-        route = "change" if name is None else "rename"  # renames have a limit of their own
+        route = "change" if name is None else "rename"  # renames have their own limit
         request = self._forum.request("PATCH", thread, "", "mark", route, body)
         patience = None if name is None else RENAME_PATIENCE_MS
         self._forum.ask(request._replace(patience_ms=patience))
@@ -126,12 +129,12 @@ class DiscordChannel:
     # ------------------------------------------------------------------ out
 
     def plan(self, post: Post) -> Sequence[Part]:
-        """The messages of a post."""
+        """Return the parts of a post, one for each Discord message."""
         return plan_parts(post)
 
     @_answered
     def post(self, conversation: Conversation, part: Part, nonce: str) -> ChannelOutcome:
-        """Show a part; without its file where Discord takes none."""
+        """Post a part. If Discord refuses its file, post it with a shorter file or without one."""
         note = ""
         tries = [part, *with_cut_files(part), *without_files(part)]
         for attempt in tries:
@@ -154,9 +157,9 @@ class DiscordChannel:
         return ChannelOutcome(ChannelVerdict.REFUSED, "refused", note)
 
     def _not_posted(self, stop: Stopped, conversation: Conversation) -> ChannelOutcome:
-        if stop.code == 10008:  # what this nonce posted was removed by a person: it stays away
+        if stop.code == 10008:  # a person removed the post of this nonce: do not restore it
             return ChannelOutcome(ChannelVerdict.DONE, "removed", "somebody removed it", quiet=True)
-        if stop.code == 50083:  # a post opens an archived thread, unless it is locked
+        if stop.code == 50083:  # a post opens an archived thread, unless the thread is locked
             return self._forum.refusal(160005, conversation.id)
         raise stop
 
@@ -164,7 +167,10 @@ class DiscordChannel:
     def find_post(
         self, conversation: Conversation, part: Part, nonce: str, after: str
     ) -> ChannelOutcome:
-        """Our message with this text behind `after`: Discord shows no nonce of old messages."""
+        """Look for the bot's message with this text after message `after`.
+
+        The text is compared because Discord does not show the nonce of old messages.
+        """
         me = self._forum.place()["me"]
         wanted = text.clean(fit(part.text)).strip()
         for page in self._forum.pages(conversation.id, after or "0"):
@@ -177,10 +183,10 @@ class DiscordChannel:
 
     @_answered
     def edit(self, conversation: Conversation, message: str, part: Part) -> ChannelOutcome:
-        """Change a message, also in an archived thread: it is opened, and put away again."""
+        """Edit a message. An archived thread is opened for the edit and archived again."""
         thread = conversation.id
         body = message_of(part)[0]
-        body["flags"] &= ~SILENT  # an edit makes no sound in any case
+        body["flags"] &= ~SILENT  # edits are always silent
         request = self._forum.request("PATCH", thread, f"/messages/{message}", "edit", "edit", body)
         try:
             self._forum.ask(request)
@@ -199,7 +205,7 @@ class DiscordChannel:
 
     @_answered
     def read(self, conversation: Conversation, cursor: str) -> ChannelOutcome:
-        """What people wrote and changed since the cursor."""
+        """Read the messages that people wrote or edited since the cursor."""
         known = reading.parse_cursor(cursor)
         me = self._forum.place()["me"]
         pages = list(self._forum.pages(conversation.id, reading.begin_of(known)))
@@ -211,7 +217,10 @@ class DiscordChannel:
 
     @_answered
     def seek_end(self, conversation: Conversation, at_ms: int = 0) -> ChannelOutcome:
-        """After the newest message, or by the ids, which are times, after what was there then."""
+        """Move the cursor after the newest message, or after all messages of `at_ms`.
+
+        Ids are times, so `at_ms` needs no request.
+        """
         thread = conversation.id
         if at_ms:
             then = reading.snowflake_at(at_ms)
@@ -231,7 +240,7 @@ class DiscordChannel:
     def acknowledge(
         self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
     ) -> ChannelOutcome:
-        """A reaction of our own."""
+        """Add the bot's reaction to a message."""
         path = f"/messages/{message}/reactions/{quote(SIGNS[sign])}/@me"
         self._forum.ask(self._forum.request("PUT", conversation.id, path, "react", "react"))
         return ChannelOutcome(ChannelVerdict.DONE)

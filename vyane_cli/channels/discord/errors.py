@@ -1,4 +1,4 @@
-"""What a refusal of Discord means: one row for each code."""
+"""Discord's error codes and their meaning: one row for each code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vyane_cli.channels.port import ChannelOutcome, ChannelVerdict
 
 
 class ErrorRow(NamedTuple):
-    """What a refusal means. `{place}`, `{right}` and `{where}` are filled in."""
+    """The meaning of an error. `outcome_of` fills in `{place}`, `{right}` and `{where}`."""
 
     verdict: ChannelVerdict
     reason: str
@@ -120,7 +120,7 @@ CODES: Mapping[int, ErrorRow] = {
         "close posts in Discord that are done with",
     ),
 }
-"""By Discord's code. Nothing here leads to another conversation."""
+"""Error row by Discord's code. No row redirects a post to another conversation."""
 
 NO_FORUM = ErrorRow(
     _V.OFF,
@@ -128,7 +128,7 @@ NO_FORUM = ErrorRow(
     "{place} is no forum channel",
     "set channels.discord.forum to the id of a forum channel",
 )
-"""Said by us, of the channel that the settings name."""
+"""The error that vyane itself reports when the channel in the settings is not a forum."""
 
 _ADDRESS = ErrorRow(
     _V.OFF,
@@ -148,7 +148,7 @@ STATUSES: Mapping[int, ErrorRow] = {
     405: _ADDRESS,
     413: CODES[40005],
 }
-"""By the status, for a code that has no row."""
+"""Error row by HTTP status, for codes without a row in `CODES`."""
 
 OTHER = ErrorRow(ChannelVerdict.REFUSED, "refused", "Discord does not take the request: {where}")
 
@@ -163,16 +163,16 @@ RIGHTS: Mapping[str, str] = {
     "react": "Add Reactions",
     "see": "View Channels",
 }
-"""What is asked → the right it takes, by the name that Discord's settings show."""
+"""Action of a request → the permission it needs, as named in Discord's settings."""
 
 LATER_MS = 60_000
-"""When to try again where Discord does not say."""
+"""Delay before the next try when Discord does not give one, in milliseconds."""
 
 
 def outcome_of(
     status: int, code: int, action: str, place: str, where: str, now_ms: int
 ) -> ChannelOutcome:
-    """What a refusal comes to. Total: every status and code has a row."""
+    """Return the outcome of an error response. Total: every status and code has a row."""
     row = CODES.get(code) or STATUSES.get(status) or OTHER
     words = {"place": place, "right": RIGHTS[action], "where": where or f"{status}, code {code}"}
     return ChannelOutcome(
@@ -186,7 +186,10 @@ def outcome_of(
 
 
 def fields_of(errors: object, prefix: str = "") -> list[str]:
-    """The fields that a form error names, with their codes: `content BASE_TYPE_MAX_LENGTH`."""
+    """Return the fields that a form error names, with their codes (at most five).
+
+    Example: `content BASE_TYPE_MAX_LENGTH`.
+    """
     found = []
     for key, value in errors.items() if isinstance(errors, dict) else ():
         if key == "_errors" and isinstance(value, list):

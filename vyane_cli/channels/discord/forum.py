@@ -1,4 +1,4 @@
-"""The forum and its posts: who we are, and finding a session's post before one is made."""
+"""The forum and its posts: identify the bot and the forum, and find or create a session's post."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PAGE, PAGES_MAX = 100, 10
 
 
 class Forum:
-    """One forum as one bot sees it. `memory` keeps what need not be asked again."""
+    """One forum, as one bot sees it. `memory` caches answers of Discord between runs."""
 
     def __init__(
         self, rest: Rest, settings: DiscordSettings, bot: tuple[str, str], memory: dict[str, Any]
     ) -> None:
-        """`bot`: channel and account, as a conversation names them."""
+        """Keep the arguments. `bot`: channel and account, as in a conversation."""
         self.rest, self.settings, self.bot, self.memory = rest, settings, bot, memory
         self._may_read = False
 
-    # ------------------------------------------------------------------ who and where
+    # ------------------------------------------------------------------ bot and forum
 
     def look_around(self) -> ChannelOutcome:
-        """Ask who we are and what the forum is; the answers are kept."""
+        """Ask who the bot is, check the forum against the settings, and cache the answers."""
         self.memory.pop("place", None)
         settings = self.settings
         me = self._get("/users/@me", "see", "me")
@@ -54,7 +54,7 @@ class Forum:
             return self._off(CODES[10087])._replace(detail=words)
         if not settings.tags and int(forum.get("flags") or 0) & REQUIRE_TAG:
             return self._off(CODES[40067])
-        self._archived("2")  # asked for here, and not first after a crash
+        self._archived("2")  # checks the permission now, not first after a crash
         self.memory["place"] = {
             "fingerprint": settings.fingerprint,
             "guild": guild,
@@ -66,7 +66,10 @@ class Forum:
         )
 
     def place(self) -> Mapping[str, Any]:
-        """The answers of `look_around` under these settings."""
+        """Return the answers of `look_around` for these settings, cached or new.
+
+        Raises Stopped when `look_around` fails.
+        """
         place = self.memory.get("place")
         if not isinstance(place, dict) or place.get("fingerprint") != self.settings.fingerprint:
             outcome = self.look_around()
@@ -78,7 +81,7 @@ class Forum:
     # ------------------------------------------------------------------ a session's post
 
     def open(self, opening: Opening) -> ChannelOutcome:
-        """The post with this key, among the open and the closed ones, or a new one."""
+        """Find the post with this key among open and archived posts, or create it."""
         found = self._find(opening.key)
         thread = found or self._make(opening)
         threads = self.memory.setdefault("threads", {})
@@ -86,7 +89,7 @@ class Forum:
         for old in list(threads)[:-THREADS_MAX]:
             del threads[old]
         where = Conversation(*self.bot, thread, self.settings.forum)
-        # the id of a post is that of its first message too
+        # the id of a post is also the id of its first message
         return ChannelOutcome(ChannelVerdict.DONE, id=thread, conversation=where, found=bool(found))
 
     def _make(self, opening: Opening) -> str:
@@ -115,11 +118,14 @@ class Forum:
         except Stopped as stop:
             if stop.outcome.verdict is not ChannelVerdict.UNKNOWN:
                 raise
-        # it may have been made although no answer came
+        # without an answer, the post may still have been created
         return self._find(opening.key) or str(self._own(lambda: self.tidying(request))["id"])
 
     def _find(self, key: str) -> str:
-        """The post of ours that names this key in its first message; empty when there is none."""
+        """Find the bot's post that names this key in its first message.
+
+        Return the thread's id, or an empty string without such a post.
+        """
         known = self.memory.get("threads", {})
         for thread in [thread for thread, name in known.items() if name == key]:
             if self._is_there(thread):
@@ -145,9 +151,10 @@ class Forum:
         return list(found["threads"])
 
     def believe_nothing(self) -> None:
-        """Stopped without the right to read what was said: a list of messages is empty then.
+        """Check the permission to read messages. Raises Stopped without the permission.
 
-        A list of threads is refused. Asked once in a run, when a list of messages is empty.
+        Without it, Discord returns an empty list of messages, but refuses a list of threads. So
+        this lists threads, once in a run, when a list of messages is empty.
         """
         if not self._may_read:
             self._archived("2")
@@ -173,7 +180,7 @@ class Forum:
     # ------------------------------------------------------------------ open posts are limited
 
     def tidying(self, request: Request) -> Any:
-        """Ask; when the server has all the open posts it may have, put away ours that are done."""
+        """Send a request. At the server's limit of open posts, archive own closed posts, retry."""
         try:
             return self.ask(request)
         except Stopped as stop:
@@ -191,11 +198,11 @@ class Forum:
         return len(found)
 
     def note_closed(self, thread: str, closed: bool) -> None:
-        """Remember which posts are done with."""
+        """Remember whether a post was closed, for `tidying`."""
         done = [one for one in self.memory.get("closed", ()) if one != thread]
         self.memory["closed"] = [*done, *([thread] if closed else [])][-THREADS_MAX:]
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests
 
     def request(
         self,
@@ -207,7 +214,7 @@ class Forum:
         body: Mapping[str, Any] | None = None,
         files: tuple[File, ...] = (),
     ) -> Request:
-        """A request about one thread."""
+        """Build a request about one thread. Raises Stopped when the thread's id is not a number."""
         if not (thread.isascii() and thread.isdigit()):
             raise Stopped(self.refusal(10003, thread))
         place, full = f"the thread {thread}", f"/channels/{thread}{path}"
@@ -225,7 +232,7 @@ class Forum:
         )
 
     def pages(self, thread: str, after: str) -> Iterator[list[Mapping[str, Any]]]:
-        """The messages behind an id, oldest page first; each page is newest first."""
+        """Yield pages of the messages after an id: oldest page first, each page newest first."""
         for number in range(PAGES_MAX):
             request = self.request("GET", thread, "/messages", "read", "list")
             page = self.ask(request._replace(query={"after": after, "limit": str(PAGE)}))
@@ -237,7 +244,10 @@ class Forum:
             after = max((str(one["id"]) for one in page), key=int)
 
     def ask(self, request: Request) -> Any:
-        """Ask; a thread that is gone because its forum is gone turns the channel off."""
+        """Send a request and return the answer. Raises Stopped.
+
+        If a thread is gone because its forum is gone, the outcome in Stopped is OFF.
+        """
         try:
             return self.rest.ask(request)
         except Stopped as stop:
@@ -247,7 +257,7 @@ class Forum:
             raise
 
     def refusal(self, code: int, thread: str) -> ChannelOutcome:
-        """What a code means, where Discord has not said it in so many words."""
+        """Return the outcome for a code that Discord itself did not send."""
         return outcome_of(0, code, "post", f"the thread {thread}", "", self.rest.around.now_ms())
 
     def _get(
@@ -272,7 +282,10 @@ class Forum:
         )
 
     def _own(self, call: Callable[[], Any]) -> Any:
-        """A call about the forum itself: without it nothing of this channel works."""
+        """Run a call about the forum itself. A missing forum raises Stopped with OFF.
+
+        Nothing on this channel works without the forum.
+        """
         try:
             return call()
         except Stopped as stop:
@@ -292,5 +305,5 @@ class Forum:
 
 
 def _names(text: str, key: str) -> bool:
-    """Whether a text holds the key as a word of its own."""
+    """Return whether a text contains the key as a separate word."""
     return re.search(rf"(?<![\w-]){re.escape(key)}(?![\w-])", text) is not None

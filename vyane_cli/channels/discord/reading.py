@@ -1,8 +1,9 @@
-"""What people wrote in a thread: which messages count, and a cursor that loses none.
+"""Messages of people in a Discord thread: the filter for them, and a cursor that misses none.
 
-Ids of messages are times, made on several machines: one may come into being behind an id that was
-read already. So each reading begins some minutes before the newest known id and leaves out what it
-knows; this also shows edits. The cursor holds that id, and the ids and edits behind it.
+Ids of messages are times, created on several machines: a new message may have a lower id than one
+that was already read. So each read begins some minutes before the newest known id and skips the
+known messages; this also shows edits. The cursor holds the newest id, and the ids and edit times
+of the messages in those minutes.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any, NamedTuple
 from vyane_cli.channels.port import Incoming
 
 EPOCH_MS = 1_420_070_400_000
-"""Discord's ids count from the first moment of 2015."""
+"""Start of 2015, from which Discord's ids count, in Unix milliseconds."""
 OVERLAP_MS = 10 * 60_000
 KNOWN_MAX = 200
 SAID = (0, 19)
-"""Types of message that are a person's words: a message, a reply."""
+"""Discord's message types that a person writes: a message, a reply."""
 TEXT_MAX = 60_000
-"""Characters of an attached text; the rest is left in Discord, and a line says so."""
+"""Most characters taken from an attached text; a line says that the rest is in Discord."""
 
 NO_CONTENT = (
     "Discord hides what people write: switch on the Message Content Intent"
@@ -30,28 +31,31 @@ NO_CONTENT = (
 
 
 class Known(NamedTuple):
-    """A cursor."""
+    """A parsed cursor: the messages that are known."""
 
     newest: int
-    """The newest id that was seen; 0: nothing yet."""
+    """The newest id that was read; 0 before the first one."""
     edits: Mapping[str, str]
-    """Ids that were taken in, near the newest, with the time of their last known edit."""
+    """Ids of received messages near the newest → the time of their last known edit."""
     floor: int = 0
-    """Nothing up to this id counts: it was there before the session was bound."""
+    """Highest id to ignore: such messages existed before the session was bound."""
 
 
 def snowflake_at(now_ms: int) -> int:
-    """The smallest id of that time."""
+    """Return the smallest id of a time in Unix milliseconds."""
     return max(now_ms - EPOCH_MS, 0) << 22
 
 
 def time_of(snowflake: int | str) -> int:
-    """When an id was made, in Unix milliseconds."""
+    """Return the time at which an id was created, in Unix milliseconds."""
     return (int(snowflake) >> 22) + EPOCH_MS
 
 
 def parse_cursor(text: str) -> Known:
-    """A cursor; one that is damaged begins at the start, and repeats are known by their ids."""
+    """Parse a cursor.
+
+    A damaged cursor counts as the start; repeated messages are then recognised by their ids.
+    """
     try:
         data = json.loads(text) if text else {}
         edits = {str(int(key)): str(value) for key, value in dict(data.get("known", {})).items()}
@@ -61,28 +65,28 @@ def parse_cursor(text: str) -> Known:
 
 
 def render_cursor(known: Known) -> str:
-    """The text of a cursor."""
+    """Return the text of a cursor."""
     data = {"newest": str(known.newest), "known": dict(known.edits), "floor": str(known.floor)}
     return json.dumps(data, separators=(",", ":"))
 
 
 def begin_of(known: Known) -> str:
-    """Behind which id the next reading begins."""
+    """Return the id after which the next read begins."""
     if known.newest == 0:
         return str(known.floor)
     begin = max(snowflake_at(time_of(known.newest) - OVERLAP_MS), 1)
-    if len(known.edits) >= KNOWN_MAX:  # what was left out of the cursor is not read again
+    if len(known.edits) >= KNOWN_MAX:  # do not reread ids that the cursor dropped
         begin = max(begin, min(map(int, known.edits)) - 1)
     return str(max(begin, known.floor))
 
 
 class ReadMessages(NamedTuple):
-    """What came of the messages behind a cursor."""
+    """The new and edited messages after a cursor, and the cursor after them."""
 
     messages: tuple[Incoming, ...]
     known: Known
     hidden: int
-    """How many had a text that Discord did not show us."""
+    """Number of messages whose text Discord withheld from the bot."""
 
 
 def take(
@@ -91,7 +95,11 @@ def take(
     me: str,
     fetch: Callable[[str], str | None],
 ) -> ReadMessages:
-    """Sort what was listed, oldest first, into what is new, edited, and none of ours."""
+    """Select the new and edited messages of people from a list, oldest first.
+
+    `me` is the bot's id; `fetch` returns an attached text. Messages from bots and known messages
+    are skipped. The newest known id does not move past the first hidden message.
+    """
     found = []
     edits = dict(known.edits)
     newest = known.newest
@@ -132,7 +140,7 @@ def _near(edits: Mapping[str, str], newest: int) -> dict[str, str]:
 
 
 def is_said(message: Mapping[str, Any], me: str) -> bool:
-    """Whether a person said it: not we, no bot, no webhook, no notice of the system."""
+    """Return whether a person wrote the message, rather than a bot, a webhook or Discord."""
     author = message.get("author") or {}
     return (
         message.get("type") in SAID
@@ -143,15 +151,18 @@ def is_said(message: Mapping[str, Any], me: str) -> bool:
 
 
 def is_hidden(message: Mapping[str, Any]) -> bool:
-    """Whether there is nothing in it: Discord takes no empty message, so it was kept from us."""
+    """Return whether Discord withheld the content of a message.
+
+    Discord accepts no empty messages, so an empty one means that the bot may not see the content.
+    """
     parts = ("content", "attachments", "embeds", "sticker_items", "poll", "components")
     return not any(message.get(part) for part in (*parts, "message_snapshots"))
 
 
 def text_of(message: Mapping[str, Any], me: str, fetch: Callable[[str], str | None]) -> str:
-    """The words, and of attachments the texts; what is not taken in is named.
+    """Return the text of a message with its attached texts; other content is named in brackets.
 
-    Our own name in front only says to whom it is said.
+    The bot's own mention at the beginning is removed, because it only addresses the message.
     """
     rows = [_unaddressed(str(message.get("content") or ""), me)]
     for one in message.get("attachments") or ():

@@ -1,6 +1,6 @@
-"""One request to Discord's REST API v10, and how it can end: taken, refused, or unknown.
+"""Requests to Discord's REST API v10, their results (accepted, refused, unknown), rate limits.
 
-It waits for rate limits inside the run's time, and for nothing else.
+A request waits for rate limits and between retries, but never past the deadline of the run.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 AGENT = f"DiscordBot (https://vyane.invalid, {__version__})"
-"""Discord asks for this form and may turn others away."""
+"""User agent. Discord requires this form and may reject others."""
 TIMEOUT_S = 10.0
 TRIES = 3
-"""How often a request that changes nothing twice is sent, when its answer does not come."""
+"""Tries for a request that is safe to repeat, when no answer arrives."""
 PAUSE_MS = 500
 REST_LATER_MS = 30_000
 CDN = ("cdn.discordapp.com", "media.discordapp.net")
 ATTACHMENT_MAX = 64 * 1024
 FETCHES = 2
-"""So often an attached text is asked for; then its name stands in its place."""
+"""Tries for an attached text; after them, the message shows the file's name instead."""
 FETCH_TIMEOUT_S = 3.0
 
 
-class Stopped(Exception):  # noqa: N818  it carries an outcome through the adapter, no error
-    """A request that was not taken, or whose fate is unknown."""
+class Stopped(Exception):  # noqa: N818  it carries an outcome through the adapter, not an error
+    """A request that was not accepted, or whose result is unknown."""
 
     def __init__(self, outcome: ChannelOutcome, code: int = 0, status: int = 0) -> None:
         super().__init__(outcome.reason)
@@ -48,31 +48,34 @@ class Request(NamedTuple):
     method: str
     path: str
     action: str
-    """A row of `discord_errors.RIGHTS`: what it is for."""
+    """The purpose of the request: a key of `discord.errors.RIGHTS`."""
     route: str
-    """What counts as one for rate limits, below `top`."""
+    """The rate limit class: requests with the same route and `top` share a limit."""
     top: str = ""
-    """The channel, guild or account whose limits count."""
+    """The channel, guild or account whose rate limits apply."""
     place: str = ""
-    """The words for where, in errors."""
+    """Description of the place, for error texts."""
     body: Mapping[str, Any] | None = None
     files: tuple[File, ...] = ()
     query: Mapping[str, str] | None = None
     creates: bool = False
-    """Sent twice it would show twice: an unknown end is for the caller to look into."""
+    """Whether sending the request twice would show twice. The caller must check unknown results."""
     patience_ms: int | None = None
-    """The longest wait for a limit; None: as long as the run has time."""
+    """Longest wait for a rate limit, in milliseconds; None: until the deadline of the run."""
 
 
 class Rest:
-    """The API for one run."""
+    """The client of the REST API for one run."""
 
     def __init__(self, settings: DiscordSettings, limits: RateLimits, around: Surroundings) -> None:
         self.settings, self.limits, self.around = settings, limits, around
         self._pool: urllib3.PoolManager | None = None
 
     def ask(self, request: Request) -> Any:
-        """The answer's JSON, None for an empty one. Stopped for everything else."""
+        """Send a request and return the JSON of the answer, None for an empty answer.
+
+        Raises Stopped for every other result.
+        """
         for number in range(TRIES * 3):
             self._wait_for_limits(request)
             last = number >= TRIES - 1
@@ -98,9 +101,10 @@ class Rest:
         raise self._lost(request, "nothing but refusals for now")
 
     def fetch(self, url: str) -> str | None:
-        """A text that a person attached; None when it is not to be had. No token is sent.
+        """Fetch a text that a person attached. Sends no token.
 
-        Files lie at another place than the API: what is wrong there holds up no words.
+        Return None when the text is unavailable. Attachments come from another host than the API,
+        so an error there must not delay the message itself.
         """
         host = urlsplit(url).hostname or ""
         home = urlsplit(self.settings.api).hostname or ""
@@ -117,7 +121,7 @@ class Rest:
         return None
 
     def _fetch(self, url: str) -> tuple[int, bytes]:
-        """Status and beginning of a file; status 0 for an answer that did not come whole."""
+        """Return the status and the beginning of a file; status 0 for an incomplete answer."""
         import urllib3
 
         try:
@@ -137,7 +141,7 @@ class Rest:
             return 0, b""
 
     def pause(self, request: Request, wait_ms: int) -> None:
-        """Wait before another try; Stopped when the run has not the time."""
+        """Wait `wait_ms` before another try. Raises Stopped if that would pass the deadline."""
         if self.around.now_ms() + wait_ms > self.around.deadline_ms:
             raise self._lost(request, "no answer, and no time for another try")
         self.around.sleep(wait_ms / 1000)
@@ -145,7 +149,11 @@ class Rest:
     # ------------------------------------------------------------------ sending
 
     def _send(self, request: Request, last: bool) -> tuple[int, Mapping[str, str], bytes] | None:
-        """Status, headers and body; None to try again."""
+        """Send a request once and return status, headers and body; None to retry.
+
+        Raises Stopped when Discord is unreachable, or when the answer is lost and the request
+        creates something or this was the last try.
+        """
         import urllib3
         from urllib3 import exceptions
 
@@ -162,7 +170,7 @@ class Rest:
                 url,
                 body=data,
                 headers=headers,
-                redirect=False,  # the token goes to the address that was checked, and no further
+                redirect=False,  # the token goes only to the address that was checked
                 timeout=urllib3.Timeout(total=self._timeout_s()),
             )
         except (exceptions.NewConnectionError, exceptions.ConnectTimeoutError) as error:
@@ -213,7 +221,7 @@ class Rest:
             )
         )
 
-    # ------------------------------------------------------------------ ends
+    # ------------------------------------------------------------------ failures
 
     def _refused(self, request: Request, status: int, body: object) -> Stopped:
         data = body if isinstance(body, dict) else {}
@@ -227,7 +235,11 @@ class Rest:
         return Stopped(outcome, code, status)
 
     def _lost(self, request: Request, words: str) -> Stopped:
-        """No answer: of a create we do not know whether it was taken, all else can be repeated."""
+        """Return Stopped for a lost answer.
+
+        A request that creates something may have been accepted: UNKNOWN. Other requests can be
+        repeated: LATER.
+        """
         if request.creates:
             return Stopped(ChannelOutcome(ChannelVerdict.UNKNOWN, "no-answer", words))
         return self._unreachable(words)
@@ -265,16 +277,16 @@ def _encode(body: Mapping[str, Any], files: Sequence[File]) -> tuple[bytes, str]
 
 
 MARGIN_MS = 50
-"""Added to each time: two clocks, and milliseconds that were rounded."""
+"""Milliseconds added to each wait, for differences between two clocks and for rounding."""
 LONGEST_MS = 24 * 3_600_000
-"""No wait is longer: a clock that was set back must not stop a channel for years."""
+"""Longest wait in milliseconds: a clock that was set back must not stop a channel for years."""
 BAN_MS = 10 * 60_000
-"""The network before the API turns clients away that were refused too often, and does not say for
-how long. Ten minutes is the window in which it counts."""
+"""Wait after a ban, in milliseconds. The network in front of the API blocks clients with too many
+refused requests, and does not say for how long. Ten minutes is the window in which it counts."""
 
 
 class RateLimits:
-    """The limits of one bot. `state` is JSON; it changes in place."""
+    """The rate limits of one bot. `state` is JSON that the methods change in place."""
 
     def __init__(self, state: dict[str, Any], now_ms: int) -> None:
         self.state = state
@@ -286,23 +298,23 @@ class RateLimits:
             del until[key]
 
     def free_ms(self, route: str, top: str) -> int:
-        """When the next request of this route may go out; 0 for at once."""
+        """Return when the next request of this route may be sent, in Unix ms; 0: immediately."""
         until = self.state["until"]
         keys = ("global", "ban", self._key(route, top), f"{route}|{top}")
         return max(int(until.get(key, 0)) for key in keys)
 
     def is_everywhere(self, now_ms: int) -> bool:
-        """Whether every route waits."""
+        """Return whether every route has to wait."""
         until = self.state["until"]
         return max(int(until.get("global", 0)), int(until.get("ban", 0))) > now_ms
 
     @property
     def banned(self) -> bool:
-        """Whether the last thing heard was a ban."""
+        """Return whether a ban is on record. A new run drops a ban whose wait has ended."""
         return "ban" in self.state["until"]
 
     def learn(self, route: str, top: str, headers: Mapping[str, str], now_ms: int) -> None:
-        """Take in the headers of an answer."""
+        """Update the limits from the headers of an answer."""
         if bucket := headers.get("X-RateLimit-Bucket"):
             self.state["buckets"][route] = bucket
         remaining, after = (
@@ -315,7 +327,7 @@ class RateLimits:
     def refused(
         self, route: str, top: str, headers: Mapping[str, str], body: object, now_ms: int
     ) -> None:
-        """Take in a 429."""
+        """Update the limits from an answer with status 429."""
         data = body if isinstance(body, dict) else {}
         seconds = _number(data.get("retry_after"))
         if seconds is None:

@@ -1,8 +1,8 @@
-"""What the Discord channel is told: its settings, the token, the address.
+"""Settings of the Discord channel: the keys of the config, the bot's token, the API address.
 
-The token comes from the environment at each run, from a file or from a command that the
-environment names. It is kept in no file of vyane's and appears in no error. It goes wherever the
-address points, so that may only be Discord's own host, or this machine.
+Each run reads the token from the environment, or from a file or a command that the environment
+names. vyane never stores the token in a file or shows it in an error. The token is sent to the API
+address, so the address must be Discord's own host or this machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GUIDE = "set DISCORD_TOKEN_FILE to a file that holds the bot's token"
 
 
 class DiscordSettings(NamedTuple):
-    """Everything that is known before the first request."""
+    """All settings that are needed before the first request."""
 
     guild: str
     forum: str
@@ -34,13 +34,13 @@ class DiscordSettings(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Another one for other settings; neither they nor the token can be had from it."""
+        """Return a digest that changes with the settings; it reveals neither them nor the token."""
         words = "\0".join(("vyane", *self[:2], *self.tags, *self[3:]))
         return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
 def read_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -> DiscordSettings:
-    """The settings in force; InvalidInputError names the one that cannot be right."""
+    """Read the settings and the token. Raises InvalidInputError, which names the invalid one."""
     guild = _snowflake("channels.discord.guild", str(settings["guild"]).strip(), optional=True)
     forum = _snowflake("channels.discord.forum", str(settings["forum"]).strip())
     tags = tuple(dict.fromkeys(str(tag).strip() for tag in settings["tags"]))
@@ -67,7 +67,10 @@ def _snowflake(field: str, text: str, *, optional: bool = False) -> str:
 
 
 def read_address(environ: Mapping[str, str]) -> str:
-    """The API's base address: Discord's own, or one on this machine."""
+    """Return the base address of the API: Discord's own, or one on this machine.
+
+    Raises InvalidInputError for any other address.
+    """
     given = environ.get("DISCORD_API", "").strip() or API
     try:
         url = urlsplit(given)
@@ -89,7 +92,7 @@ def read_address(environ: Mapping[str, str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name or number alone."""
+    """Return whether a host is this machine, judged by its name or number without a lookup."""
     if host == "localhost":
         return True
     try:
@@ -99,7 +102,10 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(environ: Mapping[str, str]) -> str:
-    """The bot's token, from the first of the three variables that is set."""
+    """Return the bot's token, from the first of the three variables that is set.
+
+    Raises InvalidInputError when the token is missing or malformed.
+    """
     source, text = "DISCORD_TOKEN", environ.get("DISCORD_TOKEN", "")
     if not text.strip() and (path := environ.get("DISCORD_TOKEN_FILE", "")):
         source, text = "DISCORD_TOKEN_FILE", _from_file(path)

@@ -1,9 +1,10 @@
-"""Markdown of any length as messages that Discord shows as it was written.
+"""Markdown of any length, split into messages that Discord shows as written.
 
-Discord pairs triple backticks inside one message and nowhere else: it knows neither longer fences
-nor tildes, and a fence left open in one message is not continued in the next. So a text is first
-brought into that form (`flatten`), then cut between lines, with an open block closed and opened
-again at each cut. Lengths are UTF-16 units, the stricter of the two ways in which clients count.
+Discord pairs triple backticks only inside one message: it supports neither longer fences nor
+tildes, and does not continue an open fence in the next message. So a text is first converted to
+that form (`flatten`), then cut between lines; an open block is closed and reopened at each cut.
+Lengths are UTF-16 units, the stricter of the two ways in which clients count. The module also
+builds the parts of a post (`plan_parts`) and the request body of a part (`message_of`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LIMIT = 2_000
 TITLE_MAX = 100
 FENCE = "```"
 BROKEN_FENCE = "`\u200b`\u200b`"
-"""Three backticks that Discord does not pair; they look the same."""
+"""Three backticks that look the same, but that Discord does not pair."""
 
 _CLOSING = "\n" + FENCE
 _LANGUAGE_MAX = 40
@@ -29,18 +30,18 @@ _FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WHOLE = re.compile(r"<(?:@[!&]?|#|a?:\w+:|t:)[\w:-]*>|\[[^\]\n]*\]\([^)\n]*\)|https?://\S+|`+")
-"""What must not be cut in two: mentions, custom emoji, times, links, runs of backticks."""
+"""Tokens that must not be cut in two: mentions, custom emoji, times, links, runs of backticks."""
 
 
 def clean(text: str) -> str:
-    """Without colour codes and control characters; line ends as newlines."""
+    """Remove colour codes and control characters, and turn line ends into newlines."""
     text = _COLOURS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _CONTROLS.sub("", text)
 
 
 def title(text: str, otherwise: str = "session") -> str:
-    """One line of 1 to 100 units."""
+    """Return the text as a title: one line of 1 to 100 units. `otherwise` replaces an empty one."""
     line = " ".join(clean(text).split()) or otherwise
     if utf16_length(line) <= TITLE_MAX:
         return line
@@ -48,9 +49,9 @@ def title(text: str, otherwise: str = "session") -> str:
 
 
 def split(text: str, limit: int = LIMIT) -> list[str]:
-    """The messages of a text, in order; none for one that shows nothing.
+    """Split a text into messages, in order. Return no message for a text that shows nothing.
 
-    Each has at most `limit` units and balanced fences; no line is lost, code stays code.
+    Each message has at most `limit` units and balanced fences; no line is lost, code stays code.
     """
     found = []
     lines = _cut_long(flatten(text), limit)
@@ -66,7 +67,7 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def flatten(text: str) -> str:
-    """The text with three-backtick fences only, each closed, and none inside of another."""
+    """Convert all fences to three backticks, each of them closed and none inside another."""
     text = clean(text)
     if _plain(text):
         return text
@@ -82,7 +83,7 @@ def flatten(text: str) -> str:
             at += 1
             continue
         language = _language(fence[2])
-        info = [fence[2]] if fence[2] != language else []  # Discord shows it as the first line
+        info = [fence[2]] if fence[2] != language else []  # shown as the first line
         out += [FENCE + language, *info, *(_break_fences(row) for row in rows[at + 1 : end])]
         out.append(FENCE)
         at = end + 1
@@ -90,7 +91,7 @@ def flatten(text: str) -> str:
 
 
 def _plain(text: str) -> bool:
-    """Whether Discord reads it as it was meant: three backticks only, each with its partner."""
+    """Return whether Discord reads the text as intended: only three-backtick fences, in pairs."""
     if "~~~" in text and any(row.lstrip().startswith("~~~") for row in text.split("\n")):
         return False
     if "````" in text or text.count(FENCE) % 2:
@@ -99,15 +100,15 @@ def _plain(text: str) -> bool:
     for row in text.split("\n"):
         fence = _FENCE_LINE.fullmatch(row)
         if inside and fence and fence[2]:
-            return False  # a fence that names a language, inside of a block: it is nested
+            return False  # a fence with a language inside a block begins a nested block
         inside ^= row.count(FENCE) % 2 == 1
     return True
 
 
 def _closing(rows: Sequence[str], start: int, fence: re.Match[str]) -> int:
-    """Where the block that begins at `start` ends: a line's number, or past the last line.
+    """Return the number of the line that closes the block at `start`; without one, `len(rows)`.
 
-    A fence that names a language inside of it begins a nested block, if both find their ends.
+    A fence with a language inside the block begins a nested block, if both blocks are closed.
     """
     mark = fence[1]
     plain = len(rows)
@@ -131,7 +132,10 @@ def _break_fences(row: str) -> str:
 
 
 def _language(info: str) -> str:
-    """A fence's info text, if Discord takes it for a language; it shows it otherwise."""
+    """Return a fence's info text if Discord takes it for a language, else an empty string.
+
+    Discord shows any other info text as text.
+    """
     return info if len(info) <= _LANGUAGE_MAX and _LANGUAGE.fullmatch(info) else ""
 
 
@@ -139,12 +143,13 @@ def _language(info: str) -> str:
 
 
 class TextLine(NamedTuple):
-    """A line of the flat text, and where it stands."""
+    """A line of the flat text, with the code block that surrounds it."""
 
     text: str
     before: str | None
-    """The language of the block that is open before it; None outside of code."""
+    """Language of the block that is open before the line; None outside code."""
     after: str | None
+    """Language of the block that is open after the line; None outside code."""
 
 
 def _lines(text: str) -> Iterator[TextLine]:
@@ -159,7 +164,7 @@ def _lines(text: str) -> Iterator[TextLine]:
 
 
 def _cut_long(text: str, limit: int) -> list[TextLine]:
-    """Lines that fit a message with the fences around them."""
+    """Return the lines of a text, with long ones cut to fit a message with their fences."""
     found = []
     for line in _lines(text):
         rest, before = line, line.before
@@ -174,9 +179,10 @@ def _cut_long(text: str, limit: int) -> list[TextLine]:
 
 
 def _around(line: TextLine) -> int:
-    """What stands around a line that is a message of its own.
+    """Return the units that the fences need around a line that is a message of its own.
 
-    Exactly: two halves of a line are never in one message, where a break would be between them.
+    The number is exact, because two halves of a line are never in one message: a line break would
+    be between them.
     """
     if FENCE in line.text:
         return 2 * len(_CLOSING) + len(line.before or line.after or "") + 1
@@ -195,7 +201,10 @@ def _within(piece: str, before: str | None) -> Iterator[TextLine]:
 
 
 def fitting(text: str, room: int) -> int:
-    """How many characters of a line go into `room` units, cut where a reader minds it least."""
+    """Return how many characters of a line to keep within `room` units.
+
+    The cut is after a blank if possible, and never inside a token if the token fits.
+    """
     end = units = 0
     for character in text:
         units += 2 if character > "\uffff" else 1
@@ -210,7 +219,7 @@ def fitting(text: str, room: int) -> int:
 
 
 def _outside_of_tokens(text: str, end: int) -> int:
-    """The last place up to `end` that is in no mention, link, emoji or combined character."""
+    """Return the last index up to `end` outside mentions, links, emoji and combined characters."""
     for token in _WHOLE.finditer(text):
         if token.end() > end:
             if 0 < token.start() < end and token.end() - token.start() <= end:
@@ -223,7 +232,7 @@ def _outside_of_tokens(text: str, end: int) -> int:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether the characters on both sides of `at` are shown as one."""
+    """Return whether the characters on both sides of `at` are shown as one character."""
     left, right = text[at - 1], text[at]
     if right in "\u200d\ufe0e\ufe0f\u20e3" or left == "\u200d":
         return True
@@ -231,14 +240,14 @@ def _joined(text: str, at: int) -> bool:
         return True  # a skin tone, a flag's tag
     if unicodedata.combining(right):
         return True
-    flags = 0  # regional indicators make a flag by twos
+    flags = 0  # two regional indicators make a flag
     while flags < at and "\U0001f1e6" <= text[at - 1 - flags] <= "\U0001f1ff":
         flags += 1
     return flags % 2 == 1 and "\U0001f1e6" <= right <= "\U0001f1ff"
 
 
 def _end_of_part(lines: Sequence[TextLine], start: int, limit: int) -> int:
-    """The number of the line before which the message that begins at `start` is cut."""
+    """Return the number of the line that begins the next message, after the one at `start`."""
     size = _opening_size(lines[start])
     for at in range(start, len(lines)):
         size += utf16_length(lines[at].text) + 1
@@ -253,9 +262,10 @@ def _opening_size(line: TextLine) -> int:
 
 
 def _best_cut(lines: Sequence[TextLine], start: int, end: int, limit: int) -> int:
-    """Where to cut, up to `end`: at an empty line, else outside of code, if half stays.
+    """Return the line number to cut at, at most `end`.
 
-    Never between a fence and its first line.
+    Preferred: an empty line, then a line outside code, if the message stays half full. The cut is
+    never between a fence and its first line.
     """
     size = _opening_size(lines[start])
     best, rank = end, 0
@@ -272,7 +282,7 @@ def _best_cut(lines: Sequence[TextLine], start: int, end: int, limit: int) -> in
         while (
             best > start + 1 and lines[best - 1].before is None and lines[best].before is not None
         ):
-            best -= 1  # the fence goes with its block
+            best -= 1  # keep the fence with its block
     return best
 
 
@@ -281,13 +291,13 @@ def _render(lines: Sequence[TextLine]) -> str:
     tail = [] if lines[-1].after is None else [FENCE]
     rows = [*head, *(line.text for line in lines), *tail]
     if head and len(lines) > 0 and lines[0].text == FENCE:
-        rows = rows[2:]  # nothing of the block is left: it was closed in the message before
+        rows = rows[2:]  # the block is empty here: the message before has closed it
     return "\n".join(rows).strip("\n")
 
 
 NO_PREVIEWS, SILENT = 1 << 2, 1 << 12
 PARTS_MAX = 8
-"""A text of more messages is shown by its beginning, and goes out whole as a file."""
+"""Most messages for one text; of a longer text the beginning is shown, with the whole as a file."""
 EXCERPT = 1_200
 FILE_MAX = 8 * 1024 * 1024
 CUT_FILE = 256 * 1024
@@ -296,11 +306,14 @@ NOBODY: Mapping[str, Any] = {"parse": []}
 
 
 def plan_parts(post: Post) -> Sequence[Part]:
-    """The messages of a post; a very long one is its beginning and a file."""
+    """Split a post into parts, one for each message.
+
+    A very long post becomes one part: its beginning, with the whole text as a file.
+    """
     whole = clean(post.text)
     if not whole.strip():
         return []
-    # more than so many characters are more than so many messages, without a look at each
+    # so many characters need more than PARTS_MAX messages: skip the split
     pieces = [] if len(whole) > PARTS_MAX * LIMIT else split(whole)
     files: tuple[File, ...] = ()
     if not pieces or len(pieces) > PARTS_MAX:
@@ -322,7 +335,10 @@ def plan_parts(post: Post) -> Sequence[Part]:
 
 
 def message_of(part: Part) -> tuple[dict[str, Any], tuple[File, ...]]:
-    """A message's body. Whatever its text holds, it calls nobody but `part.mention`."""
+    """Return the request body and the files of a part.
+
+    The message mentions only the users of `part.mention`, even if its text names others.
+    """
     mentions = {**NOBODY, "users": list(part.mention)} if part.mention else dict(NOBODY)
     body: dict[str, Any] = {
         "content": clean(fit(part.text)),
@@ -338,13 +354,16 @@ def message_of(part: Part) -> tuple[dict[str, Any], tuple[File, ...]]:
 
 
 def fit(text: str) -> str:
-    """A text that was not made by `plan`: its beginning."""
+    """Return the beginning of a text that is too long for a message, because `plan` was not used.
+
+    A text that fits is returned unchanged.
+    """
     pieces = split(text)
     return pieces[0] if len(pieces) > 1 else text
 
 
 def with_cut_files(part: Part) -> list[Part]:
-    """The same with shorter files, if they can be shorter."""
+    """Return the part with files cut to CUT_FILE characters; an empty list if none is longer."""
     if not any(len(file.text) > CUT_FILE for file in part.files):
         return []
     files = tuple(File(file.name, file.text[:CUT_FILE]) for file in part.files)
@@ -353,7 +372,7 @@ def with_cut_files(part: Part) -> list[Part]:
 
 
 def without_files(part: Part) -> list[Part]:
-    """The same without files, if it has any."""
+    """Return the part without its files; an empty list for a part without files."""
     if not part.files:
         return []
     note = "-# the file is left out: Discord did not take it"
@@ -361,6 +380,6 @@ def without_files(part: Part) -> list[Part]:
 
 
 def _file_name(name: str) -> str:
-    """A plain name: letters, digits, and little else."""
+    """Return a safe file name: at most 80 ASCII letters, digits, `.`, `_` and `-`."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
     return kept.strip(".")[-80:] or "file.txt"

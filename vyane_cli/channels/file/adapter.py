@@ -1,9 +1,10 @@
 """The `file` channel: a folder of Markdown threads that a person reads, edits and appends to.
 
-A thread is `NAME.KEY.md`. Its first line is the title, its second names the key. What vyane says is
-quoted (`> `) and begins with a mark that holds its nonce and its number of lines; every other line
-is the person's. A post is one append, so that it stands in nobody's way; a change in place writes
-the file anew, and what was appended in the meantime is carried over.
+A thread is a file `NAME.KEY.md`. Its first line is the title, its second names the key. A post of
+vyane is a quoted block (`> `) that begins with a mark, which holds the nonce and the number of
+lines; every other line is the person's. A post is one append, so that it does not disturb a person
+who writes at the same time. A change in place rewrites the file and keeps the text that was
+appended in the meantime.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ SETTINGS: Mapping[str, Key] = {
 }
 
 TEXT_MAX = 20_000
-"""Characters; of a longer post the beginning is shown, and the whole lies beside the thread."""
+"""Most characters of a post in the thread; a longer one is shown by its beginning, with the whole
+text in a file beside the thread."""
 HEAD = 4_000
 AGAIN = "then `vyane mirror push --again`"
 BUSY_MS, STORAGE_MS = 2_000, 60_000
@@ -50,7 +52,10 @@ BUSY_MS, STORAGE_MS = 2_000, 60_000
 def open_channel(
     settings: Mapping[str, Any], account: str, memory: dict[str, Any], around: Surroundings
 ) -> FileChannel:
-    """The folder of these settings; nothing is made before the first thread."""
+    """Open the channel for the folder in the settings. Creates no folder or file yet.
+
+    Raises InvalidInputError for an empty folder.
+    """
     folder = str(settings["folder"])
     if not folder.strip():
         raise InvalidInputError("channels.file.folder", folder, "the path of a folder")
@@ -72,7 +77,7 @@ class FileChannel:
     # ------------------------------------------------------------------ conversations
 
     def check(self) -> ChannelOutcome:
-        """Whether the folder is there, or can be made."""
+        """Create the folder if it is missing. Return OFF, or LATER with a full disk, on failure."""
         try:
             step("mkdir", self.folder)
             os.makedirs(self.folder, 0o700, exist_ok=True)
@@ -81,7 +86,7 @@ class FileChannel:
         return ChannelOutcome(ChannelVerdict.DONE)
 
     def open(self, opening: Opening) -> ChannelOutcome:
-        """The thread with this key, wherever in the folder it was renamed to, or a new one."""
+        """Find the thread with this key, even if a person renamed its file, or create it."""
         ready = self.check()
         if ready.verdict is not ChannelVerdict.DONE:
             return ready
@@ -104,7 +109,7 @@ class FileChannel:
         )
 
     def _find(self, key: str) -> str:
-        """The thread that names this key in its head; empty when there is none."""
+        """Return the path of the thread that names this key in its head; empty without one."""
         try:
             names = sorted(os.listdir(self.folder))
         except OSError:
@@ -123,7 +128,7 @@ class FileChannel:
         return ""
 
     def probe(self, conversation: Conversation) -> ChannelOutcome:
-        """A file that nobody may write is locked; one that is not there is gone."""
+        """Check a thread: LOCKED without permission to write it, GONE when its file is missing."""
         found = self._load_to_write(conversation)
         if isinstance(found, ChannelOutcome):
             return found
@@ -132,7 +137,7 @@ class FileChannel:
     # ------------------------------------------------------------------ out
 
     def plan(self, post: Post) -> Sequence[Part]:
-        """One part; a long text as its beginning, with the whole beside it."""
+        """Return one part; for a long text its beginning, with the whole text as a file."""
         text = post.text.strip("\n")
         if not text.strip():
             return ()
@@ -143,7 +148,7 @@ class FileChannel:
         return (Part(f"{text[:HEAD]}\n\n{note}", whole, post.notify, post.mention),)
 
     def post(self, conversation: Conversation, part: Part, nonce: str) -> ChannelOutcome:
-        """Append a block. A block that a crash left unfinished at the end is taken away first."""
+        """Append a block to the thread. A block that a crash left unfinished is removed first."""
         found = self._load_to_write(conversation)
         if isinstance(found, ChannelOutcome):
             return found
@@ -171,14 +176,14 @@ class FileChannel:
     def find_post(
         self, conversation: Conversation, part: Part, nonce: str, after: str
     ) -> ChannelOutcome:
-        """The mark of a block holds its nonce."""
+        """Look for the block whose mark holds this nonce."""
         found = self._load(conversation)
         if isinstance(found, ChannelOutcome):
             return found
         return ChannelOutcome(ChannelVerdict.DONE, id=nonce if found[2].holds(nonce) else "")
 
     def edit(self, conversation: Conversation, message: str, part: Part) -> ChannelOutcome:
-        """Write the file anew with this block changed."""
+        """Rewrite the file with this block changed."""
         found = self._load_to_write(conversation)
         if isinstance(found, ChannelOutcome):
             return found
@@ -196,7 +201,7 @@ class FileChannel:
     def mark(
         self, conversation: Conversation, title: str | None = None, closed: bool | None = None
     ) -> ChannelOutcome:
-        """The first line is the title; the second says whether it is closed."""
+        """Change the title (first line) and the closed state (second line) of a thread."""
         found = self._load_to_write(conversation)
         if isinstance(found, ChannelOutcome):
             return found
@@ -212,7 +217,7 @@ class FileChannel:
     # ------------------------------------------------------------------ in
 
     def read(self, conversation: Conversation, cursor: str) -> ChannelOutcome:
-        """The person's lines that are new or changed. A line counts once its end is written."""
+        """Read the person's new and changed lines. A line counts when its newline is written."""
         found = self._load(conversation)
         if isinstance(found, ChannelOutcome):
             return found
@@ -235,7 +240,7 @@ class FileChannel:
         return ChannelOutcome(ChannelVerdict.DONE, page=ChannelPage(messages, onward))
 
     def seek_end(self, conversation: Conversation, at_ms: int = 0) -> ChannelOutcome:
-        """After the last line that is there."""
+        """Move the cursor after the last line of the thread."""
         found = self._load(conversation)
         if isinstance(found, ChannelOutcome):
             return found
@@ -246,7 +251,7 @@ class FileChannel:
     def acknowledge(
         self, conversation: Conversation, message: str, sign: Sign = Sign.SEEN
     ) -> ChannelOutcome:
-        """There is no sign to put at a line: the answer is what shows."""
+        """Do nothing: a line of a file has no place for a sign, and the answer shows instead."""
         return ChannelOutcome(ChannelVerdict.DONE)
 
     # ------------------------------------------------------------------ the file
@@ -261,7 +266,7 @@ class FileChannel:
             )
         name = name.removesuffix(".md")
         path = os.path.join(self.folder, name + ".md")
-        if not os.path.exists(path):  # one of ours goes on under the name that a person gave it
+        if not os.path.exists(path):  # a person may have renamed it: find it by its key
             path = self._find(name.rpartition(".")[2]) or path
         try:
             with open(path, "rb") as file:
@@ -294,7 +299,10 @@ class FileChannel:
     def _load_to_write(
         self, conversation: Conversation
     ) -> ChannelOutcome | tuple[str, bytes, ThreadFile]:
-        """The same, unless nobody may write it: root could."""
+        """Load the thread; return LOCKED when its file mode gives nobody write permission.
+
+        The mode is checked because root could write in any case.
+        """
         found = self._load(conversation)
         if not isinstance(found, ChannelOutcome) and not os.stat(found[0]).st_mode & 0o222:
             return self._locked(found[0])
@@ -327,12 +335,12 @@ class FileChannel:
 
 
 def one_line(text: str) -> str:
-    """A title: one line with something in it."""
+    """Return the text as a title: one line, never empty, at most 200 characters."""
     return " ".join(text.split())[:200] or "thread"
 
 
 def _owner(path: str) -> str:
-    """Who writes here: the account that the file belongs to."""
+    """Return the name of the account that owns the file: the author of the person's lines."""
     import pwd
 
     uid = os.stat(path).st_uid
@@ -350,13 +358,15 @@ def _nothing(name: str, path: str) -> None:
 
 
 step: Callable[[str, str], None] = _nothing
-"""Called as `step(call, path)` before each call that changes a file. Tests replace it."""
+"""Hook that is called as `step(call, path)` before each call that changes a file, for tests."""
 
 
 def append(path: str, data: bytes, unfinished: int, block: str) -> None:
-    """Put a block at the end, wherever the end is by then: a person may be appending too.
+    """Append a block at the present end of the file: a person may be appending too.
 
-    A crash leaves the block, none of it, or its beginning, which the next one takes away.
+    `data` is the file as it was read; a crash left the `unfinished` bytes at its end. On disk when
+    this returns. A crash leaves the whole block, none of it, or its beginning; the next append
+    removes such a beginning. Raises OSError.
     """
     if unfinished:
         rewrite(path, data, data[:-unfinished].decode("utf-8", "surrogateescape"))
@@ -368,7 +378,7 @@ def append(path: str, data: bytes, unfinished: int, block: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
         step("write", path)
-        if os.write(fd, text) < len(text):  # the rest would stand behind what others append
+        if os.write(fd, text) < len(text):  # the rest could follow text that others append
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         step("fsync", path)
         os.fsync(fd)
@@ -377,7 +387,10 @@ def append(path: str, data: bytes, unfinished: int, block: str) -> None:
 
 
 def rewrite(path: str, data: bytes, text: str) -> None:
-    """Replace the file; what a person appended since it was read is kept."""
+    """Replace the text of a file, and keep the text that a person appended since it was read.
+
+    `data` is the file as it was read. Raises BlockingIOError when its text was changed since.
+    """
     changed = text.encode("utf-8", "surrogateescape")
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -386,7 +399,7 @@ def rewrite(path: str, data: bytes, text: str) -> None:
         changed += os.pread(fd, FILE_MAX, len(data))
         seen = os.fstat(fd).st_size
         replace(path, changed)
-        late = os.pread(fd, FILE_MAX, seen)  # appended between the reading and the rename
+        late = os.pread(fd, FILE_MAX, seen)  # appended between the read and the rename
         if late:
             step("append", path)
             with open(path, "ab") as file:
@@ -396,7 +409,7 @@ def rewrite(path: str, data: bytes, text: str) -> None:
 
 
 def replace(path: str, data: bytes) -> None:
-    """Write a file anew. A crash leaves the old or the new one."""
+    """Replace a file. On disk when this returns; a crash leaves the old or the new file."""
     temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
     try:
         mode = os.stat(path).st_mode & 0o7777

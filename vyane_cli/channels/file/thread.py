@@ -1,7 +1,7 @@
-"""The text of a thread file: its head, vyane's blocks, the person's lines, and what is new in them.
+"""The text of a thread file: its head, vyane's blocks, the person's lines, and the new lines.
 
-Marks are comments, so that they do not show where Markdown is rendered. A hand-edited file is read
-as far as it makes sense: without its mark a block is a quote, and quotes alone are no message.
+Marks are comments, so that rendered Markdown hides them. Hand-edited files are parsed tolerantly:
+a block that lost its mark is a quote, and lines that are only quotes are not a message.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ _MARK = re.compile(r"> <!-- vyane:post (\S+) (\d{1,6}) -->")
 
 
 class PersonLine(NamedTuple):
-    """One line of the person's."""
+    """One line that the person wrote."""
 
     number: int
+    """Index of the line in `ThreadFile.body`."""
     text: str
     region: int
-    """Lines with something of vyane's between them are of different regions."""
+    """Number of the region: a block of vyane between two lines separates their regions."""
     whole: bool = True
-    """Its end has been written."""
+    """Whether the newline at its end is written."""
 
 
 class Written(NamedTuple):
-    """One message of the person's."""
+    """One message that the person wrote."""
 
     id: str
     text: str
@@ -37,25 +38,25 @@ class Written(NamedTuple):
 
 
 class ThreadFile:
-    """A parsed thread file; `render` gives the same text back, but for what was changed."""
+    """A parsed thread file; `render` returns the same text, with the changes made."""
 
     def __init__(self) -> None:
         self.above: list[str] = []
-        """Empty lines that a person put above the head."""
+        """Empty lines above the head, from a person."""
         self.title, self.key, self.closed = "", "", False
         self.body: list[str] = []
         self.blocks: dict[str, tuple[int, int]] = {}
-        """Nonce → its first and last line in `body`, the mark included."""
+        """Nonce → index of the block's first line (the mark) and of its last line in `body`."""
         self.lines: list[PersonLine] = []
         self.unfinished = 0
-        """Bytes at the end that a crash left: a block cut short, zeros of a write that was lost."""
+        """Number of bytes at the end that a crash left: part of a block, zeros of a lost write."""
 
     def holds(self, nonce: str) -> bool:
-        """Whether the whole block with this nonce is there."""
+        """Return whether the thread has the whole block with this nonce."""
         return nonce in self.blocks
 
     def change(self, nonce: str, text: str) -> bool:
-        """Put another text into a block; False when it is not there."""
+        """Replace the text of a block. Return False when the block is missing."""
         if nonce not in self.blocks:
             return False
         first, last = self.blocks[nonce]
@@ -63,7 +64,7 @@ class ThreadFile:
         return True
 
     def render(self) -> str:
-        """The file."""
+        """Return the text of the file."""
         head = [f"# {self.title}"] if self.title else []
         if self.key:
             head.append(f"<!-- vyane:thread {self.key} {'closed' if self.closed else 'open'} -->")
@@ -71,7 +72,7 @@ class ThreadFile:
 
 
 def parse_thread(text: str) -> ThreadFile:
-    """Read a thread. Every text is one, an empty one too."""
+    """Parse a thread. Accepts every text, also an empty one."""
     thread = ThreadFile()
     text, whole = text.rstrip("\0"), len(text)
     thread.unfinished = whole - len(text)
@@ -86,9 +87,9 @@ def parse_thread(text: str) -> ThreadFile:
         rows.pop(0)
     thread.body = rows
     region = number = 0
-    end = len(rows) - 1  # what follows the last newline: empty, or a line that is still written
+    end = len(rows) - 1  # after the last newline: empty, or a line still being written
     while number < len(rows):
-        row = rows[number].removesuffix("\r")  # an editor may have saved it with other line ends
+        row = rows[number].removesuffix("\r")  # editors may save other line ends
         if (mark := _MARK.fullmatch(row)) or (number == end and _is_begun(row)):
             region += 1
             wanted = int(mark[2]) if mark else 1
@@ -110,26 +111,26 @@ def parse_thread(text: str) -> ThreadFile:
 
 
 def _is_begun(row: str) -> bool:
-    """Whether a last line without its end is a mark, or the first half of one."""
+    """Return whether a last line without a newline is a mark, or the beginning of one."""
     whole = "> <!-- vyane:post "
     return row.startswith(whole) or (row.startswith("> <!--") and whole.startswith(row))
 
 
 def render_block(text: str, nonce: str) -> str:
-    """A post as it stands in the file, with an empty line behind it."""
+    """Return a post as the file has it, followed by an empty line."""
     rows = text.replace("\r", "").split("\n")
     quoted = [f"> {row}".rstrip() if row.strip() else ">" for row in rows]
     return "\n".join([f"> <!-- vyane:post {nonce} {len(rows)} -->", *quoted]) + "\n\n"
 
 
-# ------------------------------------------------------------------ what is new
+# ------------------------------------------------------------------ new messages
 
 
 def extend(cursor: str, lines: Sequence[PersonLine]) -> tuple[list[Written], str]:
-    """The messages that are new or changed since the cursor, and the cursor after them.
+    """Return the messages that are new or changed since the cursor, and the cursor after them.
 
-    The cursor holds a digest of each line that was taken, with the number of its message: so a
-    line counts once, wherever in the file it stands by now. Taken away lines are forgotten.
+    The cursor holds a digest of each line that was read, with the number of its message. So a line
+    counts only once, even if it was moved in the file. Removed lines are forgotten.
     """
     before, count = _parse(cursor)
     known = [digest for digest, _ in before]
@@ -152,13 +153,16 @@ def extend(cursor: str, lines: Sequence[PersonLine]) -> tuple[list[Written], str
                 owners += [edited or count] * len(run)
             else:
                 owners += [0] * len(run)
-            edited = 0  # what else is new stands elsewhere
+            edited = 0  # only the first run is the edited text
     taken = [list(pair) for pair in zip(digests, owners, strict=True)]
     return written, json.dumps({"n": count, "lines": taken}, separators=(",", ":"))
 
 
 def _compare(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """The differences as difflib says them; what is equal in front costs nothing."""
+    """Return the differences as opcodes of difflib.
+
+    A common beginning is skipped first, which is cheap.
+    """
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
         same += 1
@@ -177,7 +181,7 @@ def _compare(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, i
 
 
 def _runs(lines: Sequence[PersonLine]) -> list[list[PersonLine]]:
-    """The lines by region."""
+    """Group the lines by region."""
     runs: list[list[PersonLine]] = []
     for line in lines:
         if runs and runs[-1][-1].region == line.region:
@@ -188,7 +192,7 @@ def _runs(lines: Sequence[PersonLine]) -> list[list[PersonLine]]:
 
 
 def _text(run: Sequence[PersonLine]) -> str:
-    """The lines with the empty ones between them."""
+    """Join the lines, with the empty lines between them."""
     rows = [run[0].text]
     for before, line in pairwise(run):
         rows += [""] * (line.number - before.number - 1) + [line.text]
