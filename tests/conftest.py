@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.simulated import Host, machine, memory
+from tests.simulated import Host, World, fast_folder, machine, memory, new_world
 
 # A deadline measures the machine, not the code; the other health checks stay on.
 settings.register_profile("ci", deadline=None)
@@ -62,6 +62,13 @@ def own_environment(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("VYANE_HOME", str(folder / "vyane"))  # absent: what makes it is under test
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A state root, and nobody in it."""
+    with fast_folder() as folder:
+        yield new_world(folder)
 
 
 @pytest.fixture

@@ -392,6 +392,46 @@ def test_the_tables_of_rounds_and_notices_are_those_of_the_code(heading, table) 
     assert tables.parts(section)[2] == table()
 
 
+# --- the map of the package ----------------------------------------------------------------
+
+
+def test_the_map_has_every_room_in_its_order_with_its_sentence_and_modules() -> None:
+    section = tables.section(tables.MAP.read_text(), "Rooms")
+
+    assert section is not None
+    assert tables.parts(section)[2] == tables.rooms()
+
+
+def absent_code(text: str) -> list[str]:
+    """What a text names, as `room/module.name`, that the package has not."""
+    found = []
+    for named in re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.[\w.]+)`", text):
+        path, *names = named.split(".")
+        file = ROOT / "vyane_cli" / f"{path}.py"
+        body = ast.parse(file.read_bytes()).body if file.is_file() else []
+        for name in names:
+            one = next((node for node in body if getattr(node, "name", "") == name), None)
+            body = getattr(one, "body", [])
+        if not body:
+            found.append(named)
+    return found
+
+
+def test_the_way_of_a_message_names_code_that_is_there() -> None:
+    text = tables.section(tables.MAP.read_text(), "How to follow a message through the house")
+
+    assert text is not None
+    assert len(re.findall(r"^\d+\. ", text, re.M)) == 10
+    assert absent_code(text.partition("1. ")[2]) == []
+
+
+@pytest.mark.parametrize(
+    "named", ["mail/sent.send", "mail/send.sent", "delivery/transaction.Desk.sell", "hook.name"]
+)
+def test_code_that_is_not_there_is_found(named) -> None:
+    assert absent_code(f"It is `mail/send.send`, then `{named}`.") == [named]
+
+
 # --- JSON ----------------------------------------------------------------------------------
 
 

@@ -16,19 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.rooms import ORDER
 from tests.projects import make_project
 from vyane_cli.home import Home
 from vyane_cli.mail.send import MessageDraft, send
 
 PACKAGE = Path(__file__).parent.parent / "vyane_cli"
 
-# A room is a folder directly below the package. A room imports only the rooms in front of it.
-# `home.py` stands among them: it opens a state folder, and has the hosts and channels of a process.
-ORDER = (
-    "kernel", "storage", "hosts", "channels", "home", "timeline", "sessions", "history",
-    "attention", "mail", "children", "delivery", "conversations", "projects", "upkeep", "setup",
-    "health", "cli",
-)  # fmt: skip
 # The entries: they may import any room, and no room imports them.
 DOORS = {
     "__main__": {"hook"},  # the doors that a door may open, besides the rooms
@@ -331,6 +325,22 @@ def hook_findings(package: Path) -> list[str]:
     ]
 
 
+def mirror_findings(package: Path, folder: Path) -> list[str]:
+    """Files of unit tests that are not named after a module, in the folder of its room.
+
+    Beside them lie fixtures; what several rooms call lies in the folder itself.
+    """
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        file = path.relative_to(folder)
+        if path.name == "conftest.py" or (file.parent == Path() and path.name[:5] != "test_"):
+            continue
+        module = package / file.with_name(path.name.removeprefix("test_"))
+        if path.name[:5] != "test_" or not module.is_file():
+            found.append(f"{file}: is not named after a module of the package")
+    return found
+
+
 def imports_of_tests(folder: Path) -> list[str]:
     """The imports of a test module by another module."""
     found = []
@@ -391,6 +401,11 @@ def test_no_channel_is_called_by_its_name_outside_of_its_adapter() -> None:
 def test_no_test_module_imports_another() -> None:
     """Fixtures are in a `conftest.py`, and what several tests call is in a plain module."""
     assert imports_of_tests(Path(__file__).parent) == []
+
+
+def test_a_unit_test_is_named_after_its_module_and_lies_in_its_room() -> None:
+    found = mirror_findings(PACKAGE, Path(__file__).parent / "unit")
+    assert not found, "\n".join(found)
 
 
 def test_a_module_is_named_after_its_idea() -> None:
@@ -605,6 +620,21 @@ def test_an_import_of_a_test_module_is_found(line, tmp_path) -> None:
 
     (finding,) = imports_of_tests(tmp_path)
     assert finding.startswith("test_other.py:")
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["mail/test_sent.py", "kernel/test_send.py", "test_send.py", "mail/letters.py"],
+)
+def test_a_unit_test_that_no_module_is_named_like_is_found(file, tmp_path) -> None:
+    package = package_of(tmp_path / "code", **{"mail/send.py": ""})
+    folder = tmp_path / "unit"
+    for name in ("scripted.py", "mail/conftest.py", "mail/test_send.py", file):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+    (finding,) = mirror_findings(package, folder)
+    assert finding.startswith(f"{file}: ")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.operations.faults import ENDLESS, stopped_at
 from tests.simulated import files_of
-from tests.store.faults import ENDLESS, stopped_at
 from vyane_cli.attention import needs
 from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import NeedCall

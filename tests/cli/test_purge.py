@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.operations.faults import Make, Outcome, Say, Scene, killed_at_every_call
 from tests.simulated import Host, vyane
-from tests.store.faults import Make, Outcome, Say, Scene, killed_at_every_call
 from vyane_cli.delivery.why import tell
 from vyane_cli.home import Home
 from vyane_cli.mail import blobs, inbox

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.cli.children import inbox, spawn, wait
+from tests.operations.faults import stopped_at
 from tests.simulated import vyane
-from tests.store.faults import stopped_at
 from vyane_cli.children import spawn as spawning
 from vyane_cli.children.order import Order
 from vyane_cli.sessions import registry

@@ -8,7 +8,7 @@ import pytest
 
 from tests.discord.mockcord import Contract, MockDiscord
 from tests.discord.sessions import Mirrored, mirrored, tell_the_seam
-from tests.store.faults import Action, stopped_at
+from tests.operations.faults import Action, stopped_at
 
 Reading = tuple[list[Any], list[str], str]
 

@@ -1,5 +1,6 @@
 """Tables that are made from the code. `python -m docs.tables` (in tests/) writes them anew."""
 
+import ast
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docs import pages
+from docs.rooms import ORDER
 from vyane_cli.attention.kinds import ROWS, NeedKind, NeedRow
 from vyane_cli.channels import ADAPTERS
 from vyane_cli.delivery.gating import NOTICE_GATES
@@ -18,9 +20,11 @@ from vyane_cli.kernel.config import CHANNEL_KEYS, KEYS, Key
 from vyane_cli.projects.round_rules import ACTIONS, MATRIX
 from vyane_cli.upkeep.ending_rules import ENDINGS
 
+PACKAGE = pages.ROOT / "vyane_cli"
 CLI = pages.ROOT / "docs" / "reference" / "cli.md"
 ROUNDS = pages.ROOT / "docs" / "explanation" / "gating.md"
 CONFIG = pages.ROOT / "docs" / "reference" / "config.md"
+MAP = pages.ROOT / "docs" / "contributing" / "map.md"
 ATTENTION = pages.ROOT / "docs" / "reference" / "attention.md"
 
 
@@ -129,6 +133,23 @@ def parts(text: str) -> tuple[str, str, list[str]]:
     return first, re.sub(r"\n{3,}", "\n\n", rest).strip("\n"), table
 
 
+def rooms() -> list[str]:
+    """Each room with the sentence of its `__init__.py` and its modules."""
+    rows = []
+    for name in ORDER:
+        folder = PACKAGE / name
+        first = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        said = (ast.get_docstring(ast.parse(first.read_bytes())) or "").split("\n\n")[0]
+        modules = [
+            file.relative_to(folder).with_suffix("").as_posix()
+            for file in sorted(folder.rglob("*.py"))
+            if file.stem != "__init__"
+        ]
+        listed = " ".join(f"`{one}`" for one in modules)
+        rows.append(f"| `{name}` | {' '.join(said.split())} | {listed} |".replace("|  |", "| |"))
+    return ["| room | is about | modules |", "| --- | --- | --- |", *rows]
+
+
 def put(page: Path, heading: str, first: str | None, table: list[str]) -> None:
     """Replace the first paragraph (None: leave it) and the table of a heading's section."""
     text = page.read_text()
@@ -152,3 +173,4 @@ if __name__ == "__main__":
     put(ROUNDS, "The matrix of a round", None, matrix())
     put(ROUNDS, "The throttles of notices", None, throttles())
     put(ATTENTION, "Kinds", None, attention())
+    put(MAP, "Rooms", None, rooms())

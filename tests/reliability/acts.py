@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import typer
 
+from tests.operations.faults import stopped_at
 from tests.simulated import HUMAN, Host, World, machine
-from tests.store.faults import stopped_at
 from vyane_cli.attention import needs
 from vyane_cli.errors import NotFoundError
 from vyane_cli.history.producer import finish_turn, start_turn

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.operations.faults import Outcome, Say
 from tests.reliability import acts
 from tests.reliability.acts import ACTS, WAITS, Case, Lab
-from tests.store.faults import Outcome, Say
 
 Start = str
 TORN = b'{"v":1,"op":"message","message":{"id'
@@ -43,7 +43,7 @@ class Act(NamedTuple):
 
 
 def untouched(action: Callable[[Say], None]) -> Outcome:
-    from tests.store.faults import stopped_at
+    from tests.operations.faults import stopped_at
 
     return stopped_at(100_000, action)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import typer
 
+from tests.operations.faults import Say, stopped_at
 from tests.reliability.acts import (
     ACTS,
     CHANGING,
@@ -19,7 +20,6 @@ from tests.reliability.acts import (
     preload,
     run_here,
 )
-from tests.store.faults import Say, stopped_at
 from vyane_cli.cli import app
 
 ENDLESS = 100_000

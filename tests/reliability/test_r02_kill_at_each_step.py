@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
+from tests.operations.faults import stopped_at
 from tests.reliability import acts, steps
 from tests.reliability.scale import FULL
-from tests.store.faults import stopped_at
 
 STARTS = ["normal", "damaged"] if FULL else ["normal"]
 

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
+from tests.operations.faults import failing_at
 from tests.reliability import acts, steps
 from tests.reliability.scale import FULL
-from tests.store.faults import failing_at
 
 EVER = 100_000
 ERRORS = "ENOSPC EIO EDQUOT EROFS EMFILE EACCES".split()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.fuzz.targets import holds
+from tests.operations.faults import stopped_at
 from tests.reliability import acts, damage
 from tests.reliability.scale import dice, size
 from tests.simulated import fast_folder
-from tests.store.faults import stopped_at
 from vyane_cli.errors import VyaneError
 from vyane_cli.mail import inbox
 from vyane_cli.sessions import registry

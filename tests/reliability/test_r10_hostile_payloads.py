@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.operations.faults import stopped_at
 from tests.reliability import acts, damage
 from tests.reliability.scale import dice, size
 from tests.simulated import EVENTS, recorded
-from tests.store.faults import stopped_at
 from vyane_cli.timeline import log
 
 GENERATED = size(1_000, 50_000)

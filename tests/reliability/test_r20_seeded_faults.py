@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.operations.faults import stopped_at
 from tests.reliability import clocks, history, power, seeded, steps
 from tests.reliability.actors import Stage
 from tests.simulated import machine
-from tests.store.faults import stopped_at
 
 ROUNDS = 20
 """A race is lost by chance: so often a rig that depends on one may try."""

@@ -36,6 +36,7 @@ TEMPLATES = Templates(
 BOOT = "boot"
 HOST = Process(BOOT, "ns", 100, 1000)
 ME = Process(BOOT, "ns", 200, 2000)
+HUMAN = FromKind.HUMAN
 START_MS = 1_800_000_000_000
 
 
@@ -222,6 +223,9 @@ class Scripted:
             for e in self.events
             if e.kind == "TurnFinished"
         ]
+
+    def ended_takeovers(self) -> list[str]:
+        return [e.payload["message_id"] for e in self.events if e.kind == "TakeoverConsumed"]
 
     def _next(self) -> int:
         self.serial += 1

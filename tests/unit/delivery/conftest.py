@@ -1,0 +1,10 @@
+"""One session whose calls are planned."""
+
+import pytest
+
+from tests.unit.scripted import Scripted
+
+
+@pytest.fixture
+def one() -> Scripted:
+    return Scripted()
