@@ -162,7 +162,7 @@ class Scene:
         tick_and_supervise(self.world, call, generic, lambda reply: None, deadline, rerun=True)
 
     def _task_of(self, worker: str) -> str:
-        for task in claims.listing(self.layout, NAME):
+        for task in claims.list_claims(self.layout, NAME):
             with suppress(CorruptStateError):
                 claim = claims.load(self.layout, NAME, task)
                 if claim is not None and claim.worker == worker:
@@ -195,7 +195,7 @@ class Scene:
 
     def needs(self) -> list[str]:
         """What a person is called for: keys."""
-        return [entry["key"] for entry in needs.listing(self.layout)]
+        return [entry["key"] for entry in needs.list_entries(self.layout)]
 
     def resolve(self, key: str) -> None:
         needs.resolve(self.layout, [key], "ann", self.world.clock(), locks.Deadline(10))

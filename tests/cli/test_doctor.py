@@ -61,7 +61,7 @@ def fix(world: World) -> list[str]:
 
 
 def kept(world: World) -> list[bytes]:
-    return [Path(one["file"]).read_bytes() for one in journal.listing(world.layout.root)]
+    return [Path(one["file"]).read_bytes() for one in journal.list_quarantined(world.layout.root)]
 
 
 def snapshot(root: str | Path) -> dict[str, Any]:

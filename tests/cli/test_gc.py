@@ -188,7 +188,7 @@ def test_half_an_archived_message_is_completed(hosts):
     told = tell(bob.world, sent)
     (one,) = archive.settled(bob.world.layout.inbox(bob.worker), 1e12)
     part = one._replace(records=one.records[:2])
-    archive.keep(bob.world.layout, [part], locks.Deadline(5))
+    archive.append_settled(bob.world.layout, [part], locks.Deadline(5))
 
     collect(bob.world, grace_s=0.001)
 
@@ -264,7 +264,7 @@ def test_a_person_whose_words_expired_is_called_once(hosts):
     for _ in range(2):
         collect(bob.world, grace_s=3600)
 
-    (entry,) = needs.listing(bob.world.layout)
+    (entry,) = needs.list_entries(bob.world.layout)
     assert sent in entry["ask"]
     assert "deploy tonight" in entry["text"]
 

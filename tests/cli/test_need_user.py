@@ -65,7 +65,7 @@ def test_a_number_is_not_used_again_after_it_was_resolved(world):
     needs.resolve(world.layout, ["N2"], "ann", world.clock(), world.deadline())
     call_person(world, NeedCall("b", "again"))
 
-    assert [(e["id"], e["text"]) for e in needs.listing(world.layout)] == [
+    assert [(e["id"], e["text"]) for e in needs.list_entries(world.layout)] == [
         ("N1", "a"), ("N3", "again"),
     ]  # fmt: skip
 
@@ -179,7 +179,7 @@ def test_without_an_address_nothing_is_sent_or_claimed(world):
     call_person(world, NeedCall("a", "no key"))
 
     assert notify(world).configured is False
-    assert needs.listing(world.layout)[0]["notified"] is False
+    assert needs.list_entries(world.layout)[0]["notified"] is False
 
 
 def test_an_address_that_is_none_is_refused_without_its_text(run):

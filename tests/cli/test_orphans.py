@@ -27,7 +27,7 @@ def test_a_child_of_a_parent_that_is_over_is_left_to_the_person(one, run):
     states = [str(workers[worker_id].status) for worker_id in ids]
     assert states == ["RUNNING", "INTERRUPTED", "RUNNING", "INTERRUPTED"]
     assert workers[ids[1]].cancel_propagated_from == ids[0]
-    texts = [entry["text"] for entry in needs.listing(one.world.layout)]
+    texts = [entry["text"] for entry in needs.list_entries(one.world.layout)]
     assert [text.split(" ")[0] for text in texts] == ["n1", "n3"]
 
 
@@ -46,11 +46,11 @@ def test_an_orphan_whose_parent_is_opened_again_is_a_child_as_before(one, run):
     run("gc")
     child = registry.Registry(one.world.layout).workers[ids[1]]
     assert (child.status, child.cancel_propagated_from) == ("RUNNING", None)
-    assert needs.listing(one.world.layout) == [], "nobody has to look after it any more"
+    assert needs.list_entries(one.world.layout) == [], "nobody has to look after it any more"
 
     registry.save_session(one.world.layout, _ended(session, one))
     run("gc")
-    assert len(needs.listing(one.world.layout)) == 1, "and it is told of again"
+    assert len(needs.list_entries(one.world.layout)) == 1, "and it is told of again"
 
 
 def test_a_parent_that_is_there_has_no_orphans(one, run):

@@ -83,7 +83,7 @@ class Purged(Scene):
     def retry(self, outcome: Outcome) -> None:
         purge(self.bob)
         assert texts_in(Path(self.bob.home)) == {WAITS, OTHER}, outcome.at
-        assert journal.listing(self.bob.home) == [], outcome.at
+        assert journal.list_quarantined(self.bob.home) == [], outcome.at
 
 
 def test_a_purge_that_is_killed_is_finished_by_the_same_command():
@@ -108,7 +108,7 @@ def test_a_damaged_line_is_set_aside_and_not_swallowed(host):
 
     assert purge(bob) >= 1
 
-    kept = [Path(one["file"]).read_bytes() for one in journal.listing(bob.home)]
+    kept = [Path(one["file"]).read_bytes() for one in journal.list_quarantined(bob.home)]
     assert kept == [damaged]
 
 
@@ -119,7 +119,7 @@ def test_the_rest_of_a_long_result_goes_too_unless_another_message_has_it(host):
     layout = bob.world.layout
     alone, shared = "a" * 64, "b" * 64
     for digest, readers in ((alone, [bob]), (shared, [bob, eve])):
-        blobs.keep_blob(layout, digest, "the rest")
+        blobs.save_blob(layout, digest, "the rest")
         for reader in readers:
             message = long_result(reader, digest)
             inbox.append(layout.inbox(reader.worker), layout.root, message, bob.world.clock())

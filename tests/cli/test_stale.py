@@ -56,11 +56,11 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):
     assert [json.loads(run("--json", "gc")[1])["stale"] for _ in range(2)] == [1, 0]
     assert shown(run) == "STALE"
     assert " stale " in run("workers")[1]
-    assert not needs.listing(one.world.layout), "it is given time for a sign"
+    assert not needs.list_entries(one.world.layout), "it is given time for a sign"
     one.world.pass_s(301)
     for _ in range(2):
         mark_stale(one.world, one.world.clock())
-    (entry,) = needs.listing(one.world.layout)
+    (entry,) = needs.list_entries(one.world.layout)
     assert "no sign for 25 minutes" in entry["text"]
     assert one.process.poll() is None
 
@@ -71,9 +71,9 @@ def test_a_busy_session_without_a_sign_is_stale_and_told_of_once(one, run):
     assert found == Staleness((), (one.worker,))
     assert status(one) is WorkerStatus.RUNNING
     run("gc", "--dry-run")
-    assert needs.listing(one.world.layout) == [entry]
+    assert needs.list_entries(one.world.layout) == [entry]
     run("gc")
-    assert needs.listing(one.world.layout) == []
+    assert needs.list_entries(one.world.layout) == []
 
 
 @pytest.mark.parametrize("jump", ["wall clock", "suspend"])
@@ -92,7 +92,7 @@ def test_nobody_is_called_for_time_in_which_nobody_could_work(one, jump):
     os.utime(one.world.layout.beat(one.session), (now, now))
     one.world.pass_s(200)
     assert mark_stale(one.world, one.world.clock()) == Staleness((), (one.worker,))
-    assert not needs.listing(one.world.layout)
+    assert not needs.list_entries(one.world.layout)
 
 
 def test_who_has_looked_is_called_again_by_the_next_mark_alone(one):
@@ -103,7 +103,7 @@ def test_who_has_looked_is_called_again_by_the_next_mark_alone(one):
         for _ in range(3):
             mark_stale(one.world, one.world.clock())
             one.world.pass_s(301)
-        return [entry["key"] for entry in needs.listing(one.world.layout)]
+        return [entry["key"] for entry in needs.list_entries(one.world.layout)]
 
     (key,) = stay_silent()
     needs.resolve(one.world.layout, [key], "ann", one.world.clock(), one.world.deadline())
@@ -163,7 +163,7 @@ def test_an_interactive_child_that_rests_without_a_result_is_stale(host, one, mo
     assert mark_stale(one.world, one.world.clock()) == Staleness((child.id,))
     one.world.pass_s(301)
     mark_stale(one.world, one.world.clock())
-    (entry,) = needs.listing(one.world.layout)
+    (entry,) = needs.list_entries(one.world.layout)
     assert child.name in entry["text"]
 
 

@@ -163,7 +163,7 @@ def test_a_torn_line_is_set_aside_and_told(host):
     rows = json.loads(vyane(one.home, "--json", "inbox", "project", "--limit", "1000").out)
 
     assert len(rows) == 101
-    assert [Path(k["file"]).read_bytes() for k in journal.listing(one.home)] == [half]
+    assert [Path(k["file"]).read_bytes() for k in journal.list_quarantined(one.home)] == [half]
     status = json.loads(vyane(one.home, "--json", "status").out)
     assert status["quarantined"] == 1
 
@@ -191,7 +191,7 @@ def test_damage_in_the_middle_costs_one_line_and_is_named(host):
     assert found["detail"] == f"messages/inbox/{path.name}, line 5: checksum does not match"
     vyane(one.home, "doctor", "--fix")
     assert summaries() == left
-    assert [Path(k["file"]).read_bytes() for k in journal.listing(one.home)] == [broken]
+    assert [Path(k["file"]).read_bytes() for k in journal.list_quarantined(one.home)] == [broken]
 
 
 def test_a_line_of_two_records_that_still_parses_is_set_aside_alone(host):
@@ -210,7 +210,7 @@ def test_a_line_of_two_records_that_still_parses_is_set_aside_alone(host):
 
     assert [ran.text.count(text) for text in ("first", "third", "fourth")] == [1, 1, 1]
     assert "second" not in ran.text
-    assert [Path(k["file"]).read_bytes() for k in journal.listing(one.home)] == [mixed]
+    assert [Path(k["file"]).read_bytes() for k in journal.list_quarantined(one.home)] == [mixed]
 
 
 def test_a_damaged_timeline_is_refused_by_file_and_line(host):

@@ -514,7 +514,7 @@ def test_a_call_of_an_earlier_session_that_came_too_late_is_noted_and_undoes_not
     busy.session = str(uuid.uuid4())
     busy.start("clear")
     busy.prompt()
-    spool.keep(busy.world.layout, busy.logical, late, busy.world.clock())
+    spool.save_call(busy.world.layout, busy.logical, late, busy.world.clock())
     busy.stop()
 
     assert busy.outcomes() == ["success", "success"]

@@ -163,7 +163,7 @@ def test_a_round_without_a_token_calls_the_person_once(tmp_path):
         assert take_in(world) == 0
         assert show_all(world) == 0
 
-    (entry,) = needs.listing(world.layout)
+    (entry,) = needs.list_entries(world.layout)
     assert "discord" in entry["text"]
     assert "DISCORD_TOKEN" in entry["text"]
     assert entry["ask"]
@@ -178,4 +178,4 @@ def test_a_round_beside_a_run_of_the_mirror_calls_nobody(tmp_path, monkeypatch):
     monkeypatch.setattr(rounds, "push", busy)
 
     assert show_all(world) == 0
-    assert not needs.listing(world.layout)
+    assert not needs.list_entries(world.layout)

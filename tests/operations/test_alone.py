@@ -44,7 +44,7 @@ def rest(stage: Scene) -> None:
 
 
 def calls(stage: Scene) -> list[str]:
-    found = [one for one in needs.listing(stage.layout) if one["key"].startswith("alone:")]
+    found = [one for one in needs.list_entries(stage.layout) if one["key"].startswith("alone:")]
     return [one["ask"] for one in found]
 
 

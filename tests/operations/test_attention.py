@@ -27,7 +27,7 @@ from vyane_cli.upkeep.gc import collect
 
 
 def kinds(world: World) -> list[str]:
-    return [one["key"].partition(":")[0] for one in needs.listing(world.layout)]
+    return [one["key"].partition(":")[0] for one in needs.list_entries(world.layout)]
 
 
 def change_status(world: World, worker: str, status: WorkerStatus) -> None:
@@ -250,7 +250,7 @@ def test_a_main_worker_that_has_exited_is_told_of_in_one_way(stage):
     stage.main.die()
     stage.wake()
 
-    (entry,) = needs.listing(stage.layout)
+    (entry,) = needs.list_entries(stage.layout)
     assert entry["key"] == f"main_exited:{NAME}:{stage.main.worker}"
     assert entry["text"].endswith("has exited and does not see what changed or what is left")
     assert stage.layout.to_main(NAME) in entry["ask"]

@@ -20,7 +20,7 @@ from vyane_cli.children.launch import run
 from vyane_cli.children.order import Order
 from vyane_cli.children.result import (
     LOST_AFTER_S,
-    keep_candidate,
+    save_answer,
     settle_at_end,
     settle_child,
     settle_exit,
@@ -246,8 +246,8 @@ def test_the_last_answer_of_a_print_mode_child_is_its_result(world, launched):
     session = world_session(world, child)
     settle_at_end(world, session)
     assert not results(world, named(world, "bob").id)
-    keep_candidate(world, session, "first", "")
-    keep_candidate(world, session, "last", "")
+    save_answer(world, session, "first", "")
+    save_answer(world, session, "last", "")
     settle_at_end(world, session)
     settle_at_end(world, session)
     (message,) = results(world, named(world, "bob").id)

@@ -103,7 +103,7 @@ def test_a_project_that_was_stopped_in_the_making_is_made_by_the_same_command():
         for k in range(1, ENDLESS):
             world = World(folder / f"k{k}", {})
             outcome = stopped_at(k, lambda say, w=world: create_project(w, "p", "/") and say(1))
-            there = projects.listing(world.layout)
+            there = projects.list_known(world.layout)
             assert bool(there) or not outcome.said
             if there:
                 assert ledger.read(world.layout, "p").read, outcome.at

@@ -116,7 +116,7 @@ def test_a_long_result_that_was_never_sent_goes(world):
 
 def test_a_text_that_is_kept_anew_is_not_taken_away_under_its_message(world):
     """Its time is that of the last who kept it: `gc` looks again under the lock that they hold."""
-    blobs.keep_blob(world.layout, "0" * 64, "text")
+    blobs.save_blob(world.layout, "0" * 64, "text")
     grow_old(world)
-    blobs.keep_blob(world.layout, "0" * 64, "text")
+    blobs.save_blob(world.layout, "0" * 64, "text")
     assert collect(world)[0]["blobs"] == 0

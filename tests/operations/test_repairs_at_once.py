@@ -76,7 +76,9 @@ def test_an_inbox_is_mended_while_many_send_and_one_reads(stage):
     repair(stage.world, claude_settings, "/")
     stage.drain()
     told, stored = history.gather(stage.logs), stage.stored()
-    kept = b"".join(Path(one["file"]).read_bytes() for one in journal.listing(stage.host.home))
+    kept = b"".join(
+        Path(one["file"]).read_bytes() for one in journal.list_quarantined(stage.host.home)
+    )
 
     assert history.violations(told, stored) == []
     assert len(told.ok) == 240
@@ -131,7 +133,7 @@ def test_a_journal_is_mended_under_the_lock_of_its_writers_and_no_other(stage, n
 
     done = repair(stage.world, claude_settings, "/")
     assert [(one.what, one.ok) for one in done if one.what == path] == [(path, True)]
-    assert b"".join(Path(one["file"]).read_bytes() for one in journal.listing(layout.root))
+    assert b"".join(Path(one["file"]).read_bytes() for one in journal.list_quarantined(layout.root))
     assert all(line.damage is None for line in journal.read(path))
 
 
@@ -166,7 +168,7 @@ def test_a_timeline_with_half_a_line_is_mended_while_its_producer_works(stage):
     stage.check_complaints()
     told = history.lines(stage.logs / "p.log")
     there = {e["seq"]: e["payload"].get("tool") for e in stage.world.events(path_session(path))}
-    kept = [Path(one["file"]).read_bytes() for one in journal.listing(stage.host.home)]
+    kept = [Path(one["file"]).read_bytes() for one in journal.list_quarantined(stage.host.home)]
 
     assert told
     assert all(there[line["seq"]] == line["tool"] for line in told)
@@ -223,7 +225,7 @@ def test_what_is_derived_is_mended_while_it_is_derived(stage):
     assert repair(stage.world, claude_settings, "/") == []
     known = sorted(worker.name for worker in registry.Registry(layout).listing())
     assert spoilt[0].read_text().splitlines() == known
-    assert spoilt[1].read_text().count("\n- N") == len(needs.listing(layout))
+    assert spoilt[1].read_text().count("\n- N") == len(needs.list_entries(layout))
     stage.drain()
     told = history.gather(stage.logs)
     assert history.violations(told, stage.stored()) == []

@@ -131,7 +131,7 @@ def test_mail_opens_a_closed_session_again_and_its_own_hooks_take_it(hosts):
     assert (launch.exit_status, launch.resumed, launch.dispatch) == (0, 1, "")
     assert world.status(sent) == "consumed"
     assert "attempt:resume/direct" in world.rules(sent)
-    assert needs.listing(world.layout) == []
+    assert needs.list_entries(world.layout) == []
     (worker,) = bob.world_workers()
     assert (worker.id, worker.final) == (bob.worker, False)
 
@@ -171,7 +171,9 @@ def test_a_session_that_could_not_be_opened_is_tried_once_for_a_message(hosts):
     first = world.send(bob.worker, "hello")
     launch = ended(world, bob.worker)
     assert launch.exit_status == 3
-    (entry,) = wait_until(lambda: needs.listing(world.layout), "the person is called", timeout_s=30)
+    (entry,) = wait_until(
+        lambda: needs.list_entries(world.layout), "the person is called", timeout_s=30
+    )
     assert "exited with status 3" in entry["text"]
     world.pass_s(400)
     assert collect(world)[0]["resumed"] == 0
@@ -179,7 +181,7 @@ def test_a_session_that_could_not_be_opened_is_tried_once_for_a_message(hosts):
     world.send(bob.worker, "again")
     assert launches.load(world.layout, bob.worker).resumed == 2
     ended(world, bob.worker)
-    assert len(needs.listing(world.layout)) == 1
+    assert len(needs.list_entries(world.layout)) == 1
 
 
 def broken_off(hosts: Callable[..., Host], monkeypatch: pytest.MonkeyPatch) -> tuple[Host, Host]:

@@ -244,7 +244,7 @@ def test_work_behind_a_blocked_task_says_why_and_what_lets_it_go_on(stage):
     stage.report("T1", "blocked", reason="no key")
     stage.wake()
 
-    (entry,) = needs.listing(stage.layout)
+    (entry,) = needs.list_entries(stage.layout)
     assert "T1 (first) is blocked: no key" in entry["text"]
     assert "T2 comes after T1" in entry["text"]
     assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
@@ -256,7 +256,7 @@ def test_a_running_task_that_is_left_lying_names_who_has_it(stage):
     stage.report("T1", "running", stage.main.worker)
     assert stage.wake().done.called
 
-    (entry,) = needs.listing(stage.layout)
+    (entry,) = needs.list_entries(stage.layout)
     assert "T1 (first) is running, but project has it and does nothing" in entry["text"]
     assert "`vyane task report T1 --project p --state pending`" in entry["ask"]
     stage.report("T1", "pending")
@@ -294,7 +294,7 @@ def test_a_task_past_its_deadline_calls_the_person_once_until_it_is_done(stage):
     for _ in range(2):
         assert stage.cell() == "skip/executing"
         assert stage.needs() == [f"late:{NAME}:T1:{late_at:.0f}"]
-    (entry,) = needs.listing(stage.layout)
+    (entry,) = needs.list_entries(stage.layout)
     assert "T1 (first) is past its deadline" in entry["text"]
     stage.report("T1", "done")
     stage.end(stage.started[0][1])
@@ -344,7 +344,7 @@ def test_a_main_worker_that_ended_is_not_one_that_was_never_declared(stage):
         book.save()
 
     assert stage.cell() == "E/main-ended"
-    (entry,) = needs.listing(stage.layout)
+    (entry,) = needs.list_entries(stage.layout)
     assert entry["key"].startswith("main_ended:")
     assert "`vyane project edit p --main WORKER`" in entry["ask"]
 
@@ -459,7 +459,7 @@ def test_one_that_left_the_project_holds_no_round_up(stage):
     stage.world.register("ghost")
     join(stage.world, NAME, "ghost")
     assert stage.cell() == "E/executing-unknown"
-    (entry,) = needs.listing(stage.layout)
+    (entry,) = needs.list_entries(stage.layout)
     assert "`vyane project leave NAME`" in entry["ask"]
     join(stage.world, "", "ghost")
 
@@ -610,7 +610,7 @@ def test_a_worker_that_does_not_register_keeps_its_task_and_calls_the_person(sta
     assert made.done.outcome == "not-registered"
     (key,) = stage.needs()
     assert key.startswith("start:p:T1:")
-    assert "tries again by itself" in needs.listing(stage.layout)[0]["ask"]
+    assert "tries again by itself" in needs.list_entries(stage.layout)[0]["ask"]
     lock = locks.take_now(stage.layout.domain(NAME))
     assert lock is not None, "the domain is free again"
     locks.give_back(lock)

@@ -67,7 +67,7 @@ def test_a_hook_killed_at_any_call_tells_the_sender_once(later: str) -> None:
 
             assert bob.world.status(sent) == "expired", outcome.at
             assert bounced(alice) == [sent], outcome.at
-            assert not outcomes.listing(bob.world.layout), outcome.at
+            assert not outcomes.list_untold(bob.world.layout), outcome.at
             return outcome.finished
 
     assert each_stop(act) > 5
@@ -111,7 +111,7 @@ def test_a_hook_killed_at_any_call_calls_the_person_once() -> None:
             bob.watch()
             bob.prompt()
 
-            assert len(needs.listing(bob.world.layout)) == 1, outcome.at
+            assert len(needs.list_entries(bob.world.layout)) == 1, outcome.at
             return outcome.finished
 
     assert each_stop(act) > 5
@@ -122,12 +122,12 @@ def test_what_a_living_process_is_about_to_tell_is_left_to_it(hosts) -> None:
     bob.prompt()
     assert bounced(alice) == [sent]
     kept = outcomes.Untold("mine", bob.world.me(), (("key", "look here"),), ())
-    outcomes.keep(bob.world.layout, kept)
+    outcomes.save_untold(bob.world.layout, kept)
 
     alice.prompt()
 
-    assert outcomes.listing(bob.world.layout) == [kept]
-    assert not needs.listing(bob.world.layout)
+    assert outcomes.list_untold(bob.world.layout) == [kept]
+    assert not needs.list_entries(bob.world.layout)
 
 
 def test_one_hook_call_tells_a_few_of_those_that_others_left(hosts) -> None:
@@ -140,13 +140,13 @@ def test_one_hook_call_tells_a_few_of_those_that_others_left(hosts) -> None:
     gone.die()
     for number in range(LEFT_MAX + 1):
         call = (f"key {number}", f"look at {number}")
-        outcomes.keep(bob.world.layout, outcomes.Untold(f"0{number}", process, (call,), ()))
+        outcomes.save_untold(bob.world.layout, outcomes.Untold(f"0{number}", process, (call,), ()))
 
     bob.prompt()
 
-    assert len(needs.listing(bob.world.layout)) == LEFT_MAX
+    assert len(needs.list_entries(bob.world.layout)) == LEFT_MAX
     bob.stop()
-    assert len(needs.listing(bob.world.layout)) == LEFT_MAX + 1
+    assert len(needs.list_entries(bob.world.layout)) == LEFT_MAX + 1
 
 
 def test_a_damaged_one_stays_holds_up_nothing_and_is_named(hosts) -> None:
@@ -158,6 +158,6 @@ def test_a_damaged_one_stays_holds_up_nothing_and_is_named(hosts) -> None:
 
     bob.prompt()
 
-    assert outcomes.listing(bob.world.layout) == []
+    assert outcomes.list_untold(bob.world.layout) == []
     assert path.read_text() == "{"
     assert "queue/untold/broken.json" in documents(Subject(bob.world, None, "/")).detail  # type: ignore[arg-type]

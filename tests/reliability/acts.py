@@ -440,7 +440,7 @@ def pausing(lab: Lab) -> Case:
     ready(lab, BETA.format(**places), "task add a --project beta", blocked)
 
     def seen() -> object:
-        told = [one["key"] for one in needs.listing(lab.world.layout)]
+        told = [one["key"] for one in needs.list_entries(lab.world.layout)]
         states = schedule.load(lab.world.layout, "beta").plans.values()
         return sum(key.startswith("blocked:") for key in told), [str(one.status) for one in states]
 

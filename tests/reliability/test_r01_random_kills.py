@@ -89,7 +89,7 @@ def test_processes_killed_at_random_lose_nothing_and_leave_little(stage, count):
     told = history.gather(stage.logs)
     found = history.violations(told, stored, deaths=deaths)
     found += unrecorded(stage)
-    kept = journal.listing(home)
+    kept = journal.list_quarantined(home)
     count(
         kills=kills,
         acknowledged=len(told.ok),

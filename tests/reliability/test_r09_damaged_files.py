@@ -104,7 +104,7 @@ def plain(line: bytes) -> Any:
 
 def assert_nothing_is_lost(before: bytes, after: bytes, root: Path, number: int) -> None:
     """Each line is in the file, or in the quarantine with its very bytes."""
-    kept = b"".join(Path(one["file"]).read_bytes() for one in journal.listing(str(root)))
+    kept = b"".join(Path(one["file"]).read_bytes() for one in journal.list_quarantined(str(root)))
     there = {plain(line) for line in after.split(b"\n")}
     *lines, tail = before.split(b"\n")
     for line in lines:

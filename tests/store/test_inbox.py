@@ -135,7 +135,7 @@ def test_a_damaged_line_goes_to_the_quarantine_and_its_neighbours_stay(
     opened(path).close()
 
     assert ids_of(path) == [*(one for n, one in enumerate(ids) if n != spoil), message(9).id]
-    assert [Path(f["file"]).read_bytes() for f in journal.listing(root_of(path))] == [bad]
+    assert [Path(f["file"]).read_bytes() for f in journal.list_quarantined(root_of(path))] == [bad]
     assert all(line.damage is None for line in journal.read(path))
 
 
@@ -163,7 +163,9 @@ def test_whatever_is_done_to_the_bytes_no_other_line_is_lost(data):
         texts = [json.loads(line)["message"]["id"] for line in left]
         assert set(texts) <= set(ids_of(path))
         assert message(9).id in ids_of(path)
-        kept = b"".join(Path(f["file"]).read_bytes() for f in journal.listing(root_of(path)))
+        kept = b"".join(
+            Path(f["file"]).read_bytes() for f in journal.list_quarantined(root_of(path))
+        )
         for line in after.splitlines(keepends=True):
             assert line in whole or line in kept
 

@@ -53,7 +53,7 @@ def damage(path: str) -> list[str]:
 
 
 def kept(root) -> list[bytes]:
-    return [Path(one["file"]).read_bytes() for one in journal.listing(str(root))]
+    return [Path(one["file"]).read_bytes() for one in journal.list_quarantined(str(root))]
 
 
 @given(kept=st.lists(records, max_size=3), batch=st.lists(records, min_size=1, max_size=3),
@@ -248,10 +248,10 @@ def test_the_same_damage_is_kept_once(tmp_path, path):
 def test_a_copy_that_was_there_is_flushed_before_its_original_may_go(tmp_path, monkeypatch):
     """Whoever kept it may have died before the flush, and then lost it with the power."""
     root, path = str(tmp_path), str(tmp_path / "w.jsonl")
-    kept_as = journal.keep(root, path, b"bad bytes", 0, "test")
+    kept_as = journal.save_damaged(root, path, b"bad bytes", 0, "test")
     calls: list[tuple[str, str]] = []
     monkeypatch.setattr(files, "step", lambda name, where: calls.append((name, where)))
-    assert journal.keep(root, path, b"bad bytes", 0, "test") == kept_as
+    assert journal.save_damaged(root, path, b"bad bytes", 0, "test") == kept_as
     assert {("fsync", os.path.dirname(kept_as)), ("fsync", root)} <= set(calls)
 
     def broken(name: str, where: str) -> None:
@@ -259,7 +259,7 @@ def test_a_copy_that_was_there_is_flushed_before_its_original_may_go(tmp_path, m
 
     monkeypatch.setattr(files, "step", broken)
     with pytest.raises(StorageError):
-        journal.keep(root, path, b"bad bytes", 0, "test")
+        journal.save_damaged(root, path, b"bad bytes", 0, "test")
 
 
 def test_every_directory_that_was_made_is_flushed(tmp_path, monkeypatch):

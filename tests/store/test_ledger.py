@@ -247,7 +247,7 @@ def test_nothing_is_claimed_from_a_ledger_that_cannot_be_read(world):
 
     with pytest.raises(CorruptStateError):
         claim_head(world, "p", "r1")
-    assert claims.listing(world.layout, "p") == ()
+    assert claims.list_claims(world.layout, "p") == ()
 
 
 def test_claims_by_which_no_start_counts_any_more_go_after_a_month(world, tmp_path):

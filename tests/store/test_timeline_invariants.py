@@ -332,7 +332,7 @@ def test_a_97_recovery_validates_dispatches_nothing_drains_once_and_restarts_onc
     call = HookCall("claude-code", HostEvent.STOP, "Stop", host.session, turn="turn-1", result="x")
     folder = Path(host.world.layout.spool(host.logical))
     for name in ("1", "2"):  # kept twice, as by a hook that was called again
-        spool.keep(host.world.layout, host.logical, call, host.world.clock())
+        spool.save_call(host.world.layout, host.logical, call, host.world.clock())
         kept = next(file for file in folder.iterdir() if len(file.stem) > 1)
         kept.rename(folder / f"{name}.json")
     (folder / "3.json").write_bytes(b'{"v":9}\n')

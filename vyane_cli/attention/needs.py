@@ -87,7 +87,7 @@ def give_back(
         _append(layout, [{"op": "notify-failed", "key": o["key"], "at": clock.at} for o in entries])
 
 
-def listing(layout: Layout) -> list[dict[str, Any]]:
+def list_entries(layout: Layout) -> list[dict[str, Any]]:
     """The open entries, oldest first: see `core.needs.fold`."""
     return _read(layout)[0]
 
@@ -111,7 +111,7 @@ def _show(layout: Layout) -> None:
 
 def project_page(layout: Layout) -> None:
     """Make the page that people read anew."""
-    text = page(listing(layout)).encode("utf-8", "replace")
+    text = page(list_entries(layout)).encode("utf-8", "replace")
     files.replace(layout("queue", "NEED-USER.md"), text, durable=False)
 
 

@@ -40,7 +40,7 @@ def notify(home: Home, urls: Sequence[str] = ()) -> Notified:
     addresses = list(urls) or urls_of(home)
     if not addresses:
         return Notified(configured=False)
-    if not any(needs.listing(home.layout)):
+    if not any(needs.list_entries(home.layout)):
         return Notified()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # apprise loads every plugin, and what they use

@@ -162,7 +162,7 @@ def _send(home: Home, child: Worker, parent: Worker, report: Report) -> Message:
     dispatch = child.dispatch_id or ""
     planned = plan_result(report, _cursor(home, child))
     if planned.digest:
-        blobs.keep_blob(layout, planned.digest, planned.overflow)
+        blobs.save_blob(layout, planned.digest, planned.overflow)
     message = Message(
         result_id(dispatch, "" if parent.id == child.parent_worker_id else parent.id),
         clock.at,
@@ -203,7 +203,7 @@ def _cursor(home: Home, child: Worker) -> str:
 # ------------------------------------------------------------------ what a print-mode child says
 
 
-def keep_candidate(home: Home, session: HostSession, text: str, error: str) -> None:
+def save_answer(home: Home, session: HostSession, text: str, error: str) -> None:
     """Stop or StopFailure of a child that nobody attends: its answer, if it is its last."""
     ending = Ending.ERROR if error else Ending.SUCCESS
     report = {"ending": str(ending), "text": text, "error": error, "session": session.id}

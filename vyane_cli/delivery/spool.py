@@ -24,7 +24,7 @@ class Spooled(NamedTuple):
     call: HookCall
 
 
-def keep(layout: Layout, session: str, call: HookCall, clock: Clock) -> None:
+def save_call(layout: Layout, session: str, call: HookCall, clock: Clock) -> None:
     """Keep a call, without locks."""
     folder = layout.spool(session)
     files.make_directories(folder)
@@ -56,6 +56,6 @@ def waiting(layout: Layout, session: str) -> list[Spooled]:
     return found
 
 
-def done(spooled: Spooled) -> None:
+def remove_call(spooled: Spooled) -> None:
     """The call is committed."""
     files.remove(spooled.path)

@@ -95,9 +95,9 @@ def _is_spawned(session: HostSession, call: HookCall) -> bool:
 def _keep_answer(home: Home, session: HostSession, call: HookCall) -> None:
     """What a spawned session answered last. It needs no lock, so that it is kept without one."""
     if _is_spawned(session, call) and call.event in (HostEvent.STOP, HostEvent.STOP_FAILURE):
-        from vyane_cli.children.result import keep_candidate
+        from vyane_cli.children.result import save_answer
 
-        keep_candidate(home, session, call.result, call.error)
+        save_answer(home, session, call.result, call.error)
 
 
 def _owns(home: Home, session: HostSession, call: HookCall) -> bool:
@@ -151,7 +151,7 @@ def spool_call(home: Home, call: HookCall) -> None:
         return
     session = registry.load_session(home.layout, call.session)
     if session is not None:
-        spool.keep(home.layout, session.logical_session, call, home.clock())
+        spool.save_call(home.layout, session.logical_session, call, home.clock())
 
 
 LOOK_S = 1.0

@@ -92,7 +92,7 @@ class Desk:
             opened.commit(plan)
             if plan.showing is None and plan.markers is not None:
                 wall = home.clock().now_ms
-                markers.show(layout, self.session.id, self.session.worker, plan.markers, wall)
+                markers.save(layout, self.session.id, self.session.worker, plan.markers, wall)
         return plan
 
     def _replay(self, opened: _Open) -> None:
@@ -108,7 +108,7 @@ class Desk:
                 state = Transition(opened.timeline.head)
                 clock = self.home.clock()
                 opened.write(turns.emit(state, EventKind.DIAGNOSTIC, payload, clock))
-            spool.done(late)
+            spool.remove_call(late)
 
     def _desk_of(self, session_id: str, opened: _Open) -> Desk | None:
         """Where a kept call belongs: here, or at the session before this one (`/clear`).
@@ -179,7 +179,7 @@ class Desk:
             opened.write(state)
             boxes = [box.mailbox for box in opened.boxes]
             wanted = plan_markers(boxes, clock, home.config.limits)
-            markers.show(layout, self.session.id, self.session.worker, wanted, clock.now_ms)
+            markers.save(layout, self.session.id, self.session.worker, wanted, clock.now_ms)
 
     def snapshot(self, opened: _Open, call: HookCall, *, replay: bool = False) -> Snapshot:
         """Everything that the plan of a call may look at. A replayed call hands nothing over."""
@@ -328,11 +328,11 @@ class _Open:
     def commit(self, plan: TickPlan) -> None:
         """What is to be told is kept first; the turn goes before the mail that may name it."""
         if plan.expired or plan.need_user:
-            from vyane_cli.mail.outcomes import keep_outcomes
+            from vyane_cli.mail.outcomes import save_outcomes
 
             session = self.desk.session
             expired = [entry.message for entry in plan.expired]
-            found = keep_outcomes(
+            found = save_outcomes(
                 self.desk.home, session.worker, session.name, plan.need_user, expired
             )
             self.desk.untold += [found] if found is not None else []

@@ -57,7 +57,7 @@ def schedule_timers(subject: Subject) -> Finding:
     """The timers that were made for projects are there, enabled, and fire."""
     home = subject.home
     found, gone, silent = [], [], []
-    for project in projects.listing(subject.layout):
+    for project in projects.list_known(subject.layout):
         known = schedule.load(subject.layout, project.name)
         if known.installed is None:
             continue
@@ -101,7 +101,7 @@ def _were_missed(home: Home, project: str, known: Schedules) -> bool:
 def rounds(subject: Subject) -> Finding:
     """A round of each project that has timers, run as cron runs it, says what it would do."""
     cells = []
-    for project in projects.listing(subject.layout):
+    for project in projects.list_known(subject.layout):
         known = schedule.load(subject.layout, project.name)
         if known.installed is None:
             continue
@@ -253,7 +253,7 @@ def notifications(subject: Subject) -> Finding:
         )
     lost = [
         entry["id"]
-        for entry in needs.listing(subject.layout)
+        for entry in needs.list_entries(subject.layout)
         if not entry["notified"] and entry["tries"] >= TRIES
     ]
     if lost:

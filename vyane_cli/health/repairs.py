@@ -156,9 +156,11 @@ def _mend_journal(path: str, root: str) -> str:
         if line.damage is None or line.damage.newer:
             good.append(data[line.offset : end])
         else:
-            journal.keep(root, path, data[line.offset : end], line.offset, line.damage.reason)
+            journal.save_damaged(
+                root, path, data[line.offset : end], line.offset, line.damage.reason
+            )
     if tail:
-        journal.keep(root, path, data[kept:], kept, "torn tail")
+        journal.save_damaged(root, path, data[kept:], kept, "torn tail")
     if not tail and all(one.newer for one in found):
         return ""
     files.replace(path, b"".join(good), mode=files.FILE_MODE)
@@ -206,7 +208,7 @@ def _mend_timeline(home: Home, session: str, path: str) -> str:
         raise TooNewError(path, flaw.reason, line=flaw.line)
     with open(path, "rb") as file:
         data = file.read()
-    kept = journal.keep(root, path, data, 0, f"line {flaw.line}: {flaw.reason}")
+    kept = journal.save_damaged(root, path, data, 0, f"line {flaw.line}: {flaw.reason}")
     end, last = _sound_prefix(session, path)
     if not end or last is None:
         files.remove(path)
@@ -289,5 +291,5 @@ def mend_markers(subject: Subject) -> Iterator[Repair]:
             if registry.read_current(layout, session.worker) != session.id:
                 continue
             wanted = sessions.planned(home, session)
-            markers.show(layout, session.id, session.worker, wanted, home.clock().now_ms)
+            markers.save(layout, session.id, session.worker, wanted, home.clock().now_ms)
         yield Repair(layout.wake(session.id), f"markers of {session.name} set by its inbox")

@@ -296,7 +296,7 @@ def books(subject: Subject) -> Finding:
                 load(layout, name)
             except CorruptStateError as error:
                 wrong.append(f"{os.path.relpath(error.path, layout.root)}: {error.reason}")
-        for task in claims.listing(layout, name):
+        for task in claims.list_claims(layout, name):
             try:
                 claims.load(layout, name, task)
             except (CorruptStateError, InvalidInputError) as error:
@@ -310,7 +310,7 @@ def books(subject: Subject) -> Finding:
 
 def quarantined(subject: Subject) -> Finding:
     """The quarantine has not grown large."""
-    kept = journal.listing(subject.layout.root)
+    kept = journal.list_quarantined(subject.layout.root)
     if not kept:
         return Finding(True, "empty")
     size = sum(one["bytes"] for one in kept)
@@ -343,7 +343,7 @@ def names_text(layout: Layout) -> str:
 
 def need_user_page(subject: Subject) -> Finding:
     """The page NEED-USER.md agrees with its journal."""
-    entries = needs.listing(subject.layout)
+    entries = needs.list_entries(subject.layout)
     page = _page(subject.layout)
     agrees = not entries if page is None else page == needs.page(entries)
     if agrees:

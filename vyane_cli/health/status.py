@@ -81,7 +81,7 @@ class ProjectStanding:
 
 def list_standings(home: Home) -> list[ProjectStanding]:
     """Return the state of every project; what cannot be read stands in the project's `readings`."""
-    return [standing(home, project) for project in projects.listing(home.layout)]
+    return [standing(home, project) for project in projects.list_known(home.layout)]
 
 
 def standing(home: Home, project: Project) -> ProjectStanding:
@@ -186,6 +186,6 @@ def overview(home: Home) -> Overview:
         ),
         projects=list_standings(home) if os.path.isdir(layout.projects) else [],
         unreadable=[fault.message for fault in projects.survey(layout).faults] if there else [],
-        need_user=needs.listing(layout) if there else [],
-        quarantined=len(journal.listing(layout.root)) if there else 0,
+        need_user=needs.list_entries(layout) if there else [],
+        quarantined=len(journal.list_quarantined(layout.root)) if there else 0,
     )

@@ -76,7 +76,9 @@ def _about(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield message_id, {**plain, "ids": [message_id]}
 
 
-def keep(layout: Layout, messages: Sequence[SettledMessage], deadline: locks.Deadline) -> None:
+def append_settled(
+    layout: Layout, messages: Sequence[SettledMessage], deadline: locks.Deadline
+) -> None:
     """Archive them. On disk when this returns; what is archived already is not written again.
 
     A crash keeps a prefix of the records; the next call adds the rest.

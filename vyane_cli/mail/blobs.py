@@ -10,7 +10,7 @@ from vyane_cli.storage import files
 from vyane_cli.storage.layout import Layout
 
 
-def keep_blob(layout: Layout, digest: str, text: str) -> None:
+def save_blob(layout: Layout, digest: str, text: str) -> None:
     """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file.
 
     Under the registry's lock, as `gc` takes one away that no message names and that is old.
@@ -27,7 +27,7 @@ def keep_blob(layout: Layout, digest: str, text: str) -> None:
         raise StorageError(path, error) from error
 
 
-def read_blob(layout: Layout, digest: str) -> str | None:
+def load_blob(layout: Layout, digest: str) -> str | None:
     """The text of a blob; None when it is gone. CorruptStateError when it is another text."""
     path = layout.blob(digest)
     try:

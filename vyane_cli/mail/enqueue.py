@@ -184,7 +184,7 @@ def reach_targets(
                 continue
 
 
-def keep_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> None:
+def append_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> None:
     """The outbox is for people who look: it is not flushed, and its failure is no failure."""
     if speaker.kind is not FromKind.WORKER:
         return
@@ -301,7 +301,7 @@ def send_once(
         repeated = known is not None and not missing
         store_each(home, missing, clock, keyed=True)
     if not repeated:
-        keep_copy(home, speaker, messages)
+        append_copy(home, speaker, messages)
         reach_targets(home, targets, messages, clock)
     return Sent(tuple(messages), repeated, tuple(target.name for target in targets))
 

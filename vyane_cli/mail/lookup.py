@@ -101,7 +101,7 @@ def whole_text(home: Home, message: Message) -> str:
     reference = message.payload.get("summary_ref")
     if not isinstance(reference, Mapping):
         return body_of(message)
-    text = blobs.read_blob(home.layout, str(reference.get("sha256")))
+    text = blobs.load_blob(home.layout, str(reference.get("sha256")))
     if text is None:
         raise NotFoundError("text of", message.id, hint="its file under messages/blobs is gone")
     return text

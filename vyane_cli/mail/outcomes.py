@@ -47,7 +47,7 @@ LEFT_MAX = 3
 """How many of those that others left one hook call tells."""
 
 
-def keep_outcomes(
+def save_outcomes(
     home: Home, worker: str, name: str, calls: Sequence[str], expired: Sequence[Message]
 ) -> Untold | None:
     """Keep what a plan has to tell: calls to the person, and messages that expired.
@@ -66,7 +66,7 @@ def keep_outcomes(
         tuple((call.key, call.text) for call in made),
         tuple((message, name) for message in bounced),
     )
-    keep(home.layout, found)
+    save_untold(home.layout, found)
     return found
 
 
@@ -78,14 +78,14 @@ def tell(home: Home, found: Iterable[Untold], deadline: Deadline | None = None) 
                 call_person(home, kept_call(key, text), deadline=deadline)
             for message, target in one.expired:
                 bounce(home, message, target, "ttl")
-            done(home.layout, one)
+            remove_untold(home.layout, one)
         except VyaneError:
             continue  # a note that the disk did not confirm is found by its id, and flushed
 
 
 def tell_left(home: Home, deadline: Deadline | None = None, most: int = LEFT_MAX) -> int:
     """Tell what processes that are gone left untold; how many there were."""
-    listed = listing(home.layout)
+    listed = list_untold(home.layout)
     left = [one for one in listed if processes.is_present(one.by) is False][:most]
     tell(home, left, deadline)
     return len(left)
@@ -136,7 +136,7 @@ class Untold(NamedTuple):
     """Each with the name of the one it was for."""
 
 
-def keep(layout: Layout, untold: Untold) -> None:
+def save_untold(layout: Layout, untold: Untold) -> None:
     """On disk when this returns."""
     data = {
         "id": untold.id,
@@ -147,7 +147,7 @@ def keep(layout: Layout, untold: Untold) -> None:
     document.save(layout.untold(untold.id), data, layout.root)
 
 
-def listing(layout: Layout) -> list[Untold]:
+def list_untold(layout: Layout) -> list[Untold]:
     """All that is kept, oldest first. A damaged one is passed over: `doctor` names it."""
     found, folder = [], layout("queue", "untold")
     for name in files.json_names(folder):
@@ -172,6 +172,6 @@ def _parse(data: Mapping[str, Any]) -> Untold:
     )
 
 
-def done(layout: Layout, untold: Untold) -> None:
+def remove_untold(layout: Layout, untold: Untold) -> None:
     """All of it was told."""
     files.remove(layout.untold(untold.id))

@@ -15,7 +15,7 @@ from vyane_cli.mail.address import find_address, resolve
 from vyane_cli.mail.enqueue import (
     Sent,
     Target,
-    keep_copy,
+    append_copy,
     reach_targets,
     send_once,
     store_each,
@@ -182,7 +182,7 @@ def send_checked(home: Home, checked: CheckedDraft) -> Sent:
         if draft.await_reply:
             block(home, speaker.id, messages[0].id)
         store_each(home, list(zip(targets, messages, strict=True)), clock)
-        keep_copy(home, speaker, messages)
+        append_copy(home, speaker, messages)
         reach_targets(home, targets, messages, clock)
         sent = Sent(tuple(messages), names=tuple(target.name for target in targets))
     else:

@@ -240,7 +240,7 @@ def _check_folder(place: str, name: str, known: tuple[Project, ...]) -> None:
 def named(home: Home, name: str) -> Project:
     """Return the project of this name. CorruptStateError when its own file cannot be read."""
     exact = projects.load(home.layout, name) if is_safe_id(name) else None
-    return exact or find_project(name, projects.listing(home.layout))
+    return exact or find_project(name, projects.list_known(home.layout))
 
 
 def select_project(home: Home, name: str = "", cwd: str = "") -> Project:
@@ -300,7 +300,7 @@ def _working_folder() -> str:
 
 def list_projects(home: Home, cwd: str = "") -> list[ProjectReport]:
     """Return a report of every project."""
-    known = projects.listing(home.layout)
+    known = projects.list_known(home.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return [describe(home, project, known, here) for project in known]
 
@@ -312,7 +312,7 @@ def faults_of(home: Home) -> tuple[CorruptStateError, ...]:
 
 def describe_project(home: Home, project: Project, cwd: str = "") -> ProjectReport:
     """Return the report of one project."""
-    known = projects.listing(home.layout)
+    known = projects.list_known(home.layout)
     here = project_of_folder(os.path.realpath(cwd or _working_folder()), known)
     return describe(home, project, known, here)
 

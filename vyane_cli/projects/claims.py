@@ -38,7 +38,7 @@ def load(layout: Layout, project: str, task: str) -> TaskClaim | None:
     return document.load_as(layout.claim(project, task), parse_claim, "claim")
 
 
-def listing(layout: Layout, project: str) -> tuple[str, ...]:
+def list_claims(layout: Layout, project: str) -> tuple[str, ...]:
     """Return the ids of the tasks that have a claim, including claims that cannot be read."""
     return tuple(files.json_names(layout("projects", project, "claims")))
 
@@ -70,7 +70,7 @@ def all_stale(layout: Layout, project: str, beginning: str = "") -> dict[str, Ta
 
 def take(layout: Layout, project: str, claim: TaskClaim) -> None:
     """Take a claim on its task, durably. ConflictError (`claimed`) when the task has a claim."""
-    if claim.task in listing(layout, project):
+    if claim.task in list_claims(layout, project):
         raise ConflictError(f"{claim.task} is claimed by another round", slug="claimed")
     save(layout, project, claim)
 
@@ -159,7 +159,7 @@ def held_tasks(home: Home, project: str) -> frozenset[str]:
 def damaged(home: Home, project: str) -> list[CorruptStateError]:
     """Return the errors of the claims that cannot be read: each holds its task until repaired."""
     found = []
-    for task in listing(home.layout, project):
+    for task in list_claims(home.layout, project):
         try:
             load(home.layout, project, task)
         except CorruptStateError as error:
@@ -171,7 +171,7 @@ def _split(home: Home, project: str) -> tuple[frozenset[str], list[TaskClaim]]:
     """Return the ids of the tasks that are held, and the claims that have ended."""
     held, over = set(), []
     ttl_s, clock = float(home.config["ledger.claim_ttl_s"]), home.clock()
-    for task in listing(home.layout, project):
+    for task in list_claims(home.layout, project):
         try:
             claim = load(home.layout, project, task)
         except CorruptStateError:

@@ -32,7 +32,7 @@ class Member(NamedTuple):
 def members_of(home: Home, project: Project) -> tuple[Member, ...]:
     """Return the workers of a project that have not ended."""
     workers = registry.Registry(home.layout).workers
-    known = projects.listing(home.layout)
+    known = projects.list_known(home.layout)
     return tuple(
         Member(worker, look(home, worker))
         for worker in members(project, workers, known)

@@ -48,12 +48,12 @@ def ask_person(
         sentence=ask.strip(),
     )
     call_person(home, call)
-    return next(one for one in needs.listing(home.layout) if one["key"] == call.key)
+    return next(one for one in needs.list_entries(home.layout) if one["key"] == call.key)
 
 
 def list_needs(home: Home, project: str = "") -> list[dict[str, Any]]:
     """Return the open entries, optionally those of one project."""
-    found = needs.listing(home.layout)
+    found = needs.list_entries(home.layout)
     return [one for one in found if not project or one["project"] == project]
 
 

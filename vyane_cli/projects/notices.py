@@ -40,7 +40,7 @@ def log(layout: Layout, project: str, record: Mapping[str, Any]) -> None:
         writer.close()
 
 
-def show(layout: Layout, project: str, to_main: str, blocked: Mapping[str, Any]) -> None:
+def save_pages(layout: Layout, project: str, to_main: str, blocked: Mapping[str, Any]) -> None:
     """Write the pages of a project that changed. Errors are ignored."""
     try:
         path, data = layout.to_main(project), to_main.encode("utf-8", "replace")

@@ -55,7 +55,7 @@ def survey(layout: Layout) -> Survey:
     return Survey(tuple(found), tuple(faults))
 
 
-def listing(layout: Layout) -> tuple[Project, ...]:
+def list_known(layout: Layout) -> tuple[Project, ...]:
     """Return every project that can be read, by name."""
     return survey(layout).projects
 

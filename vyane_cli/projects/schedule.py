@@ -244,4 +244,4 @@ def describe(home: Home, project: Project) -> list[ScheduleReport]:
 
 def describe_all(home: Home) -> list[ScheduleReport]:
     """Return the schedules of every project."""
-    return [one for project in projects.listing(home.layout) for one in describe(home, project)]
+    return [one for project in projects.list_known(home.layout) for one in describe(home, project)]

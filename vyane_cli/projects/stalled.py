@@ -62,7 +62,7 @@ def _is_left(home: Home, project: Project) -> bool:
         return False
     if has_queue(books.ledger):
         return True
-    open_ones = (one for one in needs.listing(home.layout) if one["project"] == project.name)
+    open_ones = (one for one in needs.list_entries(home.layout) if one["project"] == project.name)
     asked = any(is_of(NeedKind.ASK, one["key"]) for one in open_ones)
     return not blocked(books.ledger) and not asked
 
@@ -74,7 +74,7 @@ def call_for_each(home: Home) -> None:
     due.
     """
     try:
-        known = projects.listing(home.layout)
+        known = projects.list_known(home.layout)
     except VyaneError:
         return
     for project in known:

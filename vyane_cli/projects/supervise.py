@@ -55,7 +55,7 @@ MOMENTS = (
 
 def project_of(home: Home, worker_id: str) -> Project | None:
     """Return the project of a worker, or None when it belongs to no project."""
-    known = projects.listing(home.layout)
+    known = projects.list_known(home.layout)
     for project in known:
         if project.main == worker_id:
             return project
@@ -109,7 +109,7 @@ def _tell(home: Home, project: Project, main: Worker | None) -> SupervisionOutco
     layout, clock = home.layout, home.clock()
     found = look_for_news(home, project, main, clock)
     book, item, decision = found.book, found.item, found.decision
-    notices.show(
+    notices.save_pages(
         layout,
         project.name,
         to_main(found.books, found.judgement, found.waiting),

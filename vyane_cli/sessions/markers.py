@@ -51,7 +51,7 @@ def disarm(layout: Layout, session: str) -> None:
     files.remove(layout.armed(session))
 
 
-def show(layout: Layout, session: str, worker: str, markers: Markers, wall_ms: int) -> None:
+def save(layout: Layout, session: str, worker: str, markers: Markers, wall_ms: int) -> None:
     """Make the markers agree with the inbox. Under its lock, before the wake file is touched."""
     for path, wanted in (
         (layout.pending(session), markers.pending),
@@ -81,7 +81,7 @@ def watched(layout: Layout, session: str) -> str:
     return path
 
 
-def forget(layout: Layout, session: str) -> None:
+def remove_all(layout: Layout, session: str) -> None:
     """The host session is over: take its markers away."""
     for path in (
         layout.armed(session),

@@ -251,7 +251,7 @@ def _publish(home: Home, session: HostSession, call: HookCall, deadline: Deadlin
         if before != session.id and _may_replace(home, before, call):
             registry.write_current(home.layout, session.worker, session.id)
             if before and is_safe_id(before):
-                markers.forget(home.layout, before)
+                markers.remove_all(home.layout, before)
 
 
 def _may_replace(home: Home, before: str, call: HookCall) -> bool:
@@ -274,7 +274,7 @@ def end_session(home: Home, session: HostSession, reason: str, deadline: Deadlin
         if reason == "clear" and session.process is not None:
             registry.write_process(home.layout, session.process.pid, session.id)
     with home.held((LockKind.INBOX, session.worker), deadline=deadline):
-        markers.forget(home.layout, session.id)
+        markers.remove_all(home.layout, session.id)
 
 
 def register_worker(

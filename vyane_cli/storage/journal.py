@@ -270,10 +270,10 @@ Nothing is removed from the quarantine automatically.
 
 def set_aside(root: str, path: str, fd: int, offset: int, length: int, reason: str) -> str:
     """Copy these bytes of an open file to the quarantine, durably. Return the copy's path."""
-    return keep(root, path, os.pread(fd, length, offset), offset, reason)
+    return save_damaged(root, path, os.pread(fd, length, offset), offset, reason)
 
 
-def keep(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
+def save_damaged(root: str, path: str, data: bytes, offset: int, reason: str) -> str:
     """Save bytes from `path` in the quarantine, durably. Return the path of the copy.
 
     The same bytes from the same place are saved only once.
@@ -305,7 +305,7 @@ def _note(index: str, record: dict[str, Any]) -> None:
         return
 
 
-def listing(root: str) -> list[dict[str, Any]]:
+def list_quarantined(root: str) -> list[dict[str, Any]]:
     """Return path and size in bytes of each file in the quarantine, sorted by name."""
     folder = os.path.join(root, "quarantine")
     try:

@@ -45,7 +45,7 @@ def end_calls(
     reader = _Reader(home, says, works)
     over = [
         str(one["id"])
-        for one in needs.listing(home.layout)
+        for one in needs.list_entries(home.layout)
         if reader.is_over(str(one["key"]), str(one["project"]))
     ]
     if over and not dry_run:

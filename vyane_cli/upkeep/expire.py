@@ -21,7 +21,7 @@ from vyane_cli.mail import inbox
 from vyane_cli.mail.lookup import find_message
 from vyane_cli.mail.mailbox import Mailbox, brought
 from vyane_cli.mail.message import MessageKind, MessageStatus
-from vyane_cli.mail.outcomes import keep_outcomes, tell, tell_left
+from vyane_cli.mail.outcomes import save_outcomes, tell, tell_left
 from vyane_cli.mail.send import block
 from vyane_cli.projects.members import has_not_started
 from vyane_cli.sessions import registry
@@ -140,7 +140,7 @@ def _expire_box(sweep: Sweep, box: Box) -> int:
             try:
                 plan = _plan(home, opened.mailbox)
                 expired = [entry.message for entry in plan.expired]
-                found = keep_outcomes(home, box.worker, box.lock, plan.need_user, expired)
+                found = save_outcomes(home, box.worker, box.lock, plan.need_user, expired)
                 opened.change_all(inbox.steps_of(plan.changes))
             finally:
                 opened.close()

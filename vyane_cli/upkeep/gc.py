@@ -125,7 +125,7 @@ def archive_settled(sweep: Sweep, box: Box, grace_s: float | None = None) -> int
     grace_s = sweep.grace_s if grace_s is None else grace_s
     found = archive.settled(box.path, sweep.now_s - grace_s)
     if found and not sweep.dry_run:
-        archive.keep(sweep.layout, found, sweep.home.deadline())
+        archive.append_settled(sweep.layout, found, sweep.home.deadline())
         with sweep.home.held((LockKind.INBOX, box.lock)):
             archive.cut(box.path, sweep.layout.root, {one.entry.message.id for one in found})
     return len(found)
@@ -201,7 +201,7 @@ def forget_claims(sweep: Sweep) -> int:
 
     Returns how many.
     """
-    names = [project.name for project in projects.listing(sweep.layout)]
+    names = [project.name for project in projects.list_known(sweep.layout)]
     return sum(sweep.guarded(name, _forget_claims, name) for name in names)
 
 

@@ -64,7 +64,7 @@ def _commit(sweep: Sweep, worker: Worker) -> bool:
     layout, logical = sweep.layout, worker.logical_session_id
     paths = boxes_of(sweep.home, worker.id, logical)
     for path in paths:
-        archive.keep(layout, archive.settled(path, sweep.now_s), sweep.home.deadline())
+        archive.append_settled(layout, archive.settled(path, sweep.now_s), sweep.home.deadline())
     with sweep.home.held(
         (LockKind.REGISTRY, ""), (LockKind.INBOX, worker.id), (LockKind.INBOX, logical)
     ):
@@ -78,7 +78,7 @@ def _commit(sweep: Sweep, worker: Worker) -> bool:
         workers.save()
         for session in registry.known_sessions(layout):
             if session.worker == worker.id:
-                markers.forget(layout, session.id)
+                markers.remove_all(layout, session.id)
                 files.remove(layout.beat(session.id))
                 files.remove(layout.session(session.id))
         left = (

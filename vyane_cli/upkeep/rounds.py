@@ -75,7 +75,7 @@ def _notify(sweep: Sweep) -> int:
 
 def _free_claims(sweep: Sweep, project: Project) -> int:
     with sweep.home.held((LockKind.LEDGER, project.name)):
-        before = claims.listing(sweep.layout, project.name)
+        before = claims.list_claims(sweep.layout, project.name)
         return len(before) - len(sweep_claims(sweep.home, project.name))
 
 
