@@ -24,6 +24,7 @@ from vyane_cli.setup.home import initialise
 from vyane_cli.storage.locks import LockKind
 from vyane_cli.upkeep.ended_needs import end_calls
 from vyane_cli.upkeep.gc import collect
+from vyane_cli.upkeep.rounds import show_channels
 
 
 def kinds(world: World) -> list[str]:
@@ -136,7 +137,7 @@ def test_a_channel_that_a_round_shows_sessions_in_again(tmp_path, monkeypatch):
     take_in(world)
     collect(world)
     assert kinds(world) == ["channel"]
-    show_all(world)
+    show_channels(world)
 
     assert not kinds(world)
 

@@ -18,7 +18,7 @@ from vyane_cli.children.order import Order
 from vyane_cli.children.result import settle_child
 from vyane_cli.children.result_rules import Ending, Report
 from vyane_cli.children.spawn import spawn as spawn
-from vyane_cli.delivery import attempts, ring
+from vyane_cli.delivery import attempts, keystrokes
 from vyane_cli.delivery.keystrokes import type_for_mail
 from vyane_cli.delivery.ring import nudge
 from vyane_cli.errors import LockTimeoutError
@@ -239,8 +239,8 @@ def test_no_lock_is_held_while_keys_are_typed(pane, monkeypatch, by):
             free.append(False)
         return True
 
-    monkeypatch.setattr(ring, "type_line", typed)
-    monkeypatch.setattr(ring, "read_screen", lambda session: "─" * 9 + "\n❯\n" + "─" * 9)
+    monkeypatch.setattr(keystrokes, "type_line", typed)
+    monkeypatch.setattr(keystrokes, "read_screen", lambda session: "─" * 9 + "\n❯\n" + "─" * 9)
     monkeypatch.setattr(spawning, "start_launcher", lambda *rest: None)
     pane.open()
     if by == "result":

@@ -12,7 +12,7 @@ from vyane_cli.attention import needs
 from vyane_cli.cli.render.machine import plain
 from vyane_cli.errors import InvalidInputError, NotFoundError
 from vyane_cli.mail import inbox
-from vyane_cli.projects import claims, round, schedule
+from vyane_cli.projects import claims, schedule
 from vyane_cli.projects.catalog import join
 from vyane_cli.projects.claim_rules import TaskClaim, renew
 from vyane_cli.projects.need_user import ask_person
@@ -22,6 +22,7 @@ from vyane_cli.projects.tasks import list_tasks
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.storage import locks
+from vyane_cli.upkeep import rounds as upkeep_rounds
 
 
 def statuses(stage: Scene) -> list[str]:
@@ -944,13 +945,13 @@ def test_while_a_round_shows_what_happened_another_may_begin(stage, monkeypatch)
     """A channel that is slow to answer holds up no round but its own."""
     seen: list[str] = []
 
-    def show(home) -> int:
+    def show(home, reached) -> int:
         if not seen:
             seen.append("")
             seen[0] = str(stage.wake("B").verdict.cell)
         return 0
 
-    monkeypatch.setattr(round, "show_all", show)
+    monkeypatch.setattr(upkeep_rounds, "show_all", show)
     stage.wake("A")
 
     assert seen[0] not in ("", "skip")

@@ -98,8 +98,16 @@ def run_round(home: Home, project: Project, schedule: str) -> Round:
     """
     made = wake(home, project, schedule, Upkeep(keep_house, end_round_calls))
     if made.maintenance is not None:  # None: paused, or another round was running
-        show_all(home, lambda channel: _end_channel_calls(home, channel))
+        show_channels(home)
     return made
+
+
+def show_channels(home: Home) -> int:
+    """Show what happened in all channels, and close the calls about those that were reached.
+
+    Return how many posts were shown.
+    """
+    return show_all(home, lambda channel: _end_channel_calls(home, channel))
 
 
 def end_round_calls(home: Home, project: Project, made: Round) -> None:
