@@ -219,7 +219,7 @@ def test_what_was_typed_while_a_lock_was_waited_for_is_left_alone(pane, monkeypa
         wait_until(lambda: "words" in pane.tmux("capture-pane", "-p"), "it is on the screen")
         return real(*rest)
 
-    monkeypatch.setattr(attempts, "record_start", slow)
+    monkeypatch.setattr(keystrokes, "record_start", slow)
     pane.bob.world.send(pane.bob.worker, "hello")
     assert pane.read("keys") == "my own words"
 
