@@ -3,8 +3,8 @@
 `messages/archive/YYYY-MM/messages.jsonl` (month of the message's `ts`, in UTC). Each line is a
 record as the inbox had it, without its head and about one message only, so that a fold of the
 lines of one id gives that message. Only `gc` writes the archive, under the archive's lock, and
-flushes it before the inbox is rewritten. A crash in between leaves a message in both files; the
-next archiving appends the missing records of that message, of which there are then none.
+flushes it before the inbox is rewritten. A crash in between leaves a message in both files. The
+next archiving appends only the missing records of a message: after such a crash, none is missing.
 
 A purge removes the text of archived messages (and of the copies in outboxes): one rewrite of a
 file, under its lock, that keeps every id and every record of every message.

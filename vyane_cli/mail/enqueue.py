@@ -249,7 +249,7 @@ class Sent(NamedTuple):
 
     messages: tuple[Message, ...]
     repeated: bool = False
-    """Whether the idempotency key was known and nothing new was stored."""
+    """True if the idempotency key was known, so that nothing new was stored."""
     names: tuple[str, ...] = ()
     """The names of the recipients, one for each message."""
 
@@ -288,7 +288,7 @@ def send_once(
     clock: Clock,
     family: str = "",
 ) -> Sent:
-    """Send the messages once for each idempotency key: the same key and content is the same send.
+    """Send the messages once under an idempotency key: the same key and content is the same send.
 
     The key is saved first, with its recipients. A crash after that leaves a key whose messages are
     in no inbox; a retry completes the send, with the same message ids. ConflictError if the key

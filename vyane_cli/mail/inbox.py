@@ -92,7 +92,7 @@ def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
 
 
 def last_sent(outbox: str) -> Message | None:
-    """Return the last message in a worker's outbox; None if there is no readable one."""
+    """Return the last message in a worker's outbox; None if the last line has no readable one."""
     last = journal.read_last(outbox)
     return parse_message(last.record.get("message")) if last is not None and last.record else None
 
@@ -281,17 +281,17 @@ def boxes_of(home: Home, worker_id: str, logical: str) -> list[str]:
 class Waiting(NamedTuple):
     """The pending messages of a worker: their number and the send time of the oldest.
 
-    The time is in Unix seconds; None if there are no pending messages.
+    The time is in Unix seconds; None if no message is pending.
     """
 
     pending: int
     oldest_ts: float | None
     takeover: str = ""
-    """Id of the takeover that has not ended; empty if there is none."""
+    """Id of the takeover that has not ended; empty if none exists."""
 
 
 def waiting(home: Home, worker_id: str, logical: str) -> Waiting:
-    """Count the pending messages of a worker, in all its inboxes."""
+    """Count the pending messages in all inboxes of a worker, and find its active takeover."""
     boxes = [read(path).mailbox for path in boxes_of(home, worker_id, logical)]
     pending = [entry.message.ts for box in boxes for entry in box.pending]
     return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))
