@@ -1,1 +1,1 @@
-"""What a person is needed for: the table of kinds, the open entries, the notifications."""
+"""Calls to the person: the table of kinds, the open entries, the notifications."""

@@ -1,8 +1,8 @@
-"""Attention: one table of what the person is called for.
+"""Kinds of need-user entries: one table of the reasons for which the person is called.
 
-A row says what the key of an entry is made of, what the person reads, what is asked of them, and
-what ends the entry. Keys are built and parsed here alone. What the files say about an entry is read
-by `operations/attention`; whether that ends it is decided here.
+A row gives the parts of an entry's key, the text for the person, what is asked of them, and what
+ends the entry. Only this module builds and parses keys. `upkeep/ended_needs` reads the facts about
+an open entry from the files; `upkeep/ending_rules` decides whether those facts end the entry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vyane_cli.kernel.values import NamedTuple, StrEnum
 
 
 class NeedKind(StrEnum):
-    """What the person is called for. The value begins the key of an entry."""
+    """Kinds of calls to the person. The key of an entry begins with this value."""
 
     ASK = "ask"
     BLOCKED = "blocked"
@@ -38,11 +38,11 @@ class NeedKind(StrEnum):
     ORPHAN = "orphan"
     STALE = "stale"
     EXPIRED = "expired"
-    DELIVERY = "delivery"  # its keys begin with the worker
+    DELIVERY = "delivery"  # its keys begin with the worker instead
 
 
 class EndedBy(StrEnum):
-    """What shows that the cause of an entry is gone."""
+    """Evidence that the cause of an entry is gone."""
 
     PERSON = "person"
     TASK_GOES_ON = "task-goes-on"
@@ -61,19 +61,19 @@ class EndedBy(StrEnum):
 
 
 class NeedRow(NamedTuple):
-    """One kind of entry. Texts are templates of the fields that a call gives."""
+    """The row of one kind of entry. Texts are templates, filled with the fields of a call."""
 
     kind: NeedKind
     fields: tuple[str, ...]
-    """What the key is made of, in its order. Only the last may hold a colon."""
+    """Names of the fields of the key, in order. Only the last field may contain a colon."""
     when: str
     text: str
     ask: str
     ended_by: EndedBy
     reason: str = ""
-    """Why nothing but the person ends it."""
+    """Why only the person can end the entry."""
     forms: Mapping[str, tuple[str, str]] = {}
-    """Further pairs of text and ask, for the same key."""
+    """Further pairs of text and ask by name, for the same key."""
 
 
 _UNCLEAR = "a round cannot tell how the project stands ({kind}): {why}"
@@ -84,7 +84,7 @@ _PENDING = "`vyane task report {task} --project {project} --state pending`"
 
 
 def _unclear(kind: NeedKind, when: str, ask: str) -> NeedRow:
-    """Return the row of a reason of cell E."""
+    """Return the row of one reason of cell E (unclear readings) of the round matrix."""
     return NeedRow(
         kind=kind,
         fields=("project", "digest"),
@@ -102,7 +102,7 @@ ROWS: tuple[NeedRow, ...] = (
             "project",
             "speaker",
             "why",
-        ),  # a speaker may hold a colon: nothing reads what follows it
+        ),  # a speaker may contain a colon: nothing reads the field after it
         when="Somebody asked for you with `vyane need-user add`.",
         text="{text}",
         ask="{sentence}",
@@ -297,7 +297,7 @@ ROWS: tuple[NeedRow, ...] = (
     ),
 )
 NEEDS: Mapping[NeedKind, NeedRow] = {row.kind: row for row in ROWS}
-"""The table. Total: each kind has one row."""
+"""The table by kind. Each kind has exactly one row."""
 
 ROUND_KINDS: Mapping[str, NeedKind] = {
     "goal-open": NeedKind.GAP,
@@ -307,23 +307,26 @@ ROUND_KINDS: Mapping[str, NeedKind] = {
         if row.ended_by is EndedBy.OTHER_ROUND and row.kind is not NeedKind.GAP
     },
 }
-"""The kind by the reason of the rounds in which it holds: cell E, and cell B without progress."""
+"""The kind of entry by a round's reason: those of cell E, and of cell B without progress."""
 
 
 class NeedCall(NamedTuple):
-    """What the person is called for, in words. `call_of` makes it."""
+    """A call to the person: the key of its entry, and its texts. Built by `call_of`."""
 
     key: str
     text: str
     who: str = ""
-    """Who waits."""
+    """The name of who waits for the person; may be empty."""
     ask: str = ""
-    """The one sentence, or act, that is needed of the person."""
+    """The one sentence or action that is needed from the person."""
     project: str = ""
 
 
 def call_of(kind: NeedKind, form: str = "", *, who: str = "", **given: object) -> NeedCall:
-    """Fill in the row of a kind. Return the call, with `project` if that is given."""
+    """Fill in the row of a kind. Return the call, with the `project` if one is given.
+
+    `form` names one of the row's further pairs of texts.
+    """
     row = NEEDS[kind]
     text, ask = row.forms[form] if form else (row.text, row.ask)
     words = {"kind": str(kind), **given}
@@ -337,39 +340,42 @@ def call_of(kind: NeedKind, form: str = "", *, who: str = "", **given: object) -
 
 
 def kept_call(key: str, text: str) -> NeedCall:
-    """Return a call that was kept on disk with its key, to be made later."""
+    """Return a call from the key and text that were saved on disk, to be made now."""
     return NeedCall(key, text)
 
 
 # ------------------------------------------------------------------ keys
 
 KEY_MAX = 500
-"""Length of the key of a question: what somebody writes may be long. No other key is cut."""
+"""Maximum length of the key of an ASK entry, in characters: its last field is free text.
+
+No other key is cut.
+"""
 _FORMATS: Mapping[str, str] = {
     "changed_at": ".3f",
     "deadline_at": ".0f",
     "stale_since": ".3f",
     "schedules_at": ".6f",
 }
-"""How a moment is written in a key."""
+"""The format of each moment in a key, by field."""
 
 
 _BY_NAME: Mapping[str, NeedKind] = {str(kind): kind for kind in NeedKind}
 
 
 class NeedKey(NamedTuple):
-    """The key of an entry, taken apart."""
+    """The parsed key of an entry."""
 
     kind: NeedKind
     fields: Mapping[str, str]
 
     def get(self, name: str) -> str:
-        """Return a field; empty when the key does not have it."""
+        """Return a field of the key; empty if the key lacks the field."""
         return self.fields.get(name, "")
 
 
 def key_of(kind: NeedKind, **fields: object) -> str:
-    """Build the key of an entry. Numbers are moments, and are written as the field asks."""
+    """Build the key of an entry. Numbers are moments, and are formatted by field."""
     begin = () if kind is NeedKind.DELIVERY else (str(kind),)
     row = NEEDS[kind]
     key = ":".join((*begin, *(_written(name, fields[name]) for name in row.fields)))
@@ -377,7 +383,7 @@ def key_of(kind: NeedKind, **fields: object) -> str:
 
 
 def parse_key(key: str) -> NeedKey | None:
-    """Take a key apart. Return None for a key that no row makes."""
+    """Parse a key. Return None for a key without a colon, which no row builds."""
     name, colon, rest = key.partition(":")
     if not colon:
         return None
@@ -389,7 +395,7 @@ def parse_key(key: str) -> NeedKey | None:
 
 
 def is_of(kind: NeedKind, key: str) -> bool:
-    """Return whether a key is of a kind."""
+    """Return whether a key belongs to a kind."""
     need = parse_key(key)
     return need is not None and need.kind is kind
 

@@ -1,8 +1,9 @@
-"""Notify the person of what is open, once per entry, by the library apprise (`vyane[notify]`).
+"""Notifications: each open entry is sent to the person once, by the library apprise.
 
-Where to is an argument, the environment or a setting; no address goes into the state or a log.
-The entry is claimed before it is sent. What fails is tried again by the next call, three times in
-all; a crash in the middle leaves an entry that was not sent, and that stays on the page.
+The library comes with `vyane[notify]`. The addresses are arguments, or come from the environment
+or a setting; no address is written to the state or a log. An entry is claimed before it is sent.
+The next call retries a failed entry, three attempts in all; a crash in between leaves an entry
+unsent, which stays on the page.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Notified(NamedTuple):
-    """What was sent: ids of entries."""
+    """The result of a notification run: ids of the sent and of the failed entries."""
 
     sent: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -32,10 +33,11 @@ class Notified(NamedTuple):
 
 
 def notify(home: Home, urls: Sequence[str] = ()) -> Notified:
-    """Send what nobody was told of. Without an address it does nothing, and says so.
+    """Send the entries that are not yet notified. Returns which were sent.
 
-    NotFoundError when the extra is not installed, InvalidInputError for an address that apprise
-    does not take; then nothing was claimed.
+    Without an address nothing is sent, and `configured` is False. NotFoundError if the extra is
+    missing, InvalidInputError for an address that apprise rejects; both before any entry is
+    claimed.
     """
     addresses = list(urls) or urls_of(home)
     if not addresses:
@@ -43,7 +45,7 @@ def notify(home: Home, urls: Sequence[str] = ()) -> Notified:
     if not any(needs.list_entries(home.layout)):
         return Notified()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # apprise loads every plugin, and what they use
+        warnings.simplefilter("ignore")  # apprise imports every plugin and its dependencies
         return _tell(home, _sender(addresses))
 
 
@@ -80,9 +82,12 @@ def _sender(addresses: Sequence[str]) -> Any:
 
 
 def _send(home: Home, sender: Any, entry: dict[str, Any]) -> bool:
-    """Whether every address took it. The text of others cannot imitate one of ours."""
+    """Send one entry. Return whether every address accepted it.
+
+    The text is neutralised, so that text of others cannot imitate a text of vyane.
+    """
     title = home.templates.fill("notice-title", id=entry["id"])
     try:
         return bool(sender.notify(title=title, body=neutralise(sentence(entry))))
-    except Exception:  # a plugin of apprise's: whatever it raises, nobody was told
+    except Exception:  # an apprise plugin may raise any error: the entry was not sent
         return False

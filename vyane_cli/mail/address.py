@@ -1,4 +1,4 @@
-"""Addressing: an address as people type it → the inboxes that it means."""
+"""Address resolution: from an address as people type it to the inboxes that it names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def find_address(text: str, workers: registry.Registry) -> Address:
-    """The address; one that is none names the nearest workers."""
+    """Parse an address. The hint of its InvalidInputError names the nearest workers."""
     try:
         return parse_address(text)
     except InvalidInputError as error:
@@ -34,7 +34,7 @@ def find_address(text: str, workers: registry.Registry) -> Address:
 def resolve(
     home: Home, workers: registry.Registry, address: Address, speaker: Speaker
 ) -> list[Target]:
-    """The targets of an address; NotFoundError with the nearest names when there is none."""
+    """Return the targets of an address. NotFoundError names the nearest names if none exists."""
     layout = home.layout
     own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
     match address.kind:
@@ -82,7 +82,10 @@ def resolve(
 
 
 def check_channel(home: Home, name: str) -> None:
-    """NotFoundError for one that is not set up: nothing would show the message."""
+    """Check that a channel is set up: otherwise nothing would show the message.
+
+    NotFoundError if the channel is missing from the settings.
+    """
     if home.channels is None or name in home.config.channels:
         return
     there = list(home.config.channels)

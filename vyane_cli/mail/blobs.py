@@ -11,9 +11,10 @@ from vyane_cli.storage.layout import Layout
 
 
 def save_blob(layout: Layout, digest: str, text: str) -> None:
-    """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file.
+    """Save a long text as a blob under `digest`, the SHA-256 of its bytes. On disk on return.
 
-    Under the registry's lock, as `gc` takes one away that no message names and that is old.
+    A text that is saved twice is one file. The caller holds the registry's lock, because `gc`
+    removes old blobs that no message refers to.
     """
     path = layout.blob(digest)
     if os.path.exists(path):
@@ -28,7 +29,10 @@ def save_blob(layout: Layout, digest: str, text: str) -> None:
 
 
 def load_blob(layout: Layout, digest: str) -> str | None:
-    """The text of a blob; None when it is gone. CorruptStateError when it is another text."""
+    """Return the text of a blob; None if it is missing.
+
+    CorruptStateError if the digest of the text differs from the blob's name.
+    """
     path = layout.blob(digest)
     try:
         with open(path, "rb") as file:

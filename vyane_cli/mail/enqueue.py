@@ -1,4 +1,7 @@
-"""Storing a message: the append to an inbox, the markers around it, and the ring after it."""
+"""Storing of messages: the append to an inbox, the markers before it, the ring after it.
+
+Also the outbox copies, the idempotency keys, and the rate limit of broadcasts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """Where a message goes: an inbox, and the worker that reads it."""
+    """The destination of a message: an inbox, and the worker that reads it."""
 
     kind: ToKind
     id: str
@@ -45,7 +48,7 @@ class Target(NamedTuple):
 
 
 def target_of(home: Home, worker: Worker) -> Target:
-    """The inbox of a worker."""
+    """Return the target for a worker: its own inbox."""
     path = home.layout.inbox(worker.id)
     logical = worker.logical_session_id
     return Target(
@@ -62,12 +65,13 @@ def target_of(home: Home, worker: Worker) -> Target:
 def store(
     home: Home, target: Target, message: Message, clock: Clock, *, noted: bool = False
 ) -> None:
-    """Append one message to its inbox and ring. On disk when this returns.
+    """Append the message to its inbox and ring the target. On disk when this returns.
 
     Markers are set before the append and the wake file is written after it, all under the inbox
-    lock: whoever sees the ring finds the message. An order of the control lane is a fact of the
-    target's timeline first: a crash in between leaves a fact that names a message which was not
-    sent; `noted`: it is there already. DurabilityUnknownError carries the id.
+    lock: a session that the ring wakes finds the message. A takeover or cancel is first recorded
+    as a fact in the target's timeline: a crash in between leaves a fact that names a message which
+    was not sent. `noted`: the timeline already has the fact. DurabilityUnknownError carries the
+    message's id.
     """
     locks = [(LockKind.INBOX, target.lock)]
     known = target.worker and target.logical_session and not noted
@@ -86,7 +90,10 @@ def store(
 
 
 def store_held(home: Home, target: Target, message: Message, clock: Clock) -> None:
-    """The same for a caller that holds the inbox's lock, of a message that is no order."""
+    """Append the message and ring, like `store`, for a caller that holds the inbox's lock.
+
+    Not for takeovers and cancels: no fact is recorded.
+    """
     layout = home.layout
     session = ""
     if target.worker:
@@ -98,7 +105,7 @@ def store_held(home: Home, target: Target, message: Message, clock: Clock) -> No
         )
     try:
         inbox.append(target.path, layout.root, message, clock)
-    except DurabilityUnknownError:  # it is there, and will be delivered
+    except DurabilityUnknownError:  # the message exists, and will be delivered
         _ring(home, target, message, session, clock)
         raise
     _ring(home, target, message, session, clock)
@@ -111,9 +118,10 @@ def store_each(
     *,
     keyed: bool = False,
 ) -> None:
-    """Store each message for its target. One that fails holds up no other.
+    """Store each message for its target. A failure of one does not stop the others.
 
-    The error says who has it all the same, so that nobody is sent it twice.
+    Raises the first failure at the end, else the first DurabilityUnknownError. The hint of a
+    failure names the targets that got their message, so that nobody sends it to them twice.
     """
     unsure: DurabilityUnknownError | None = None
     failed: VyaneError | None = None
@@ -138,7 +146,7 @@ def store_each(
 
 
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
-    """What an order of the control lane is in the timeline of the one that gets it."""
+    """Return the timeline fact (kind, payload) of a takeover or cancel; None for other kinds."""
     match message.kind:
         case MessageKind.TAKEOVER:
             soft = message.payload.get("interrupt_first") is False
@@ -160,7 +168,10 @@ def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
 
 
 def _ring(home: Home, target: Target, message: Message, session: str, clock: Clock) -> None:
-    """The message is stored: a ring that fails is made up for by any other session's tick."""
+    """Rewrite the wake file of the target's session.
+
+    Errors are ignored: the message is stored, and the tick of any other session rings again.
+    """
     if not (message.startable and target.worker):
         return
     try:
@@ -172,9 +183,10 @@ def _ring(home: Home, target: Target, message: Message, session: str, clock: Clo
 def reach_targets(
     home: Home, targets: Sequence[Target], messages: Sequence[Message], clock: Clock
 ) -> None:
-    """The ways to a session that are no ring, once the messages are stored and no lock is held.
+    """Reach the targets' sessions by the ways other than a ring (`Home.reach`).
 
-    They take their time. A failure is made up for by the next round.
+    Called once the messages are stored and no lock is held, because these ways are slow. Errors
+    are ignored: the next round tries again.
     """
     for target, message in zip(targets, messages, strict=True):
         if message.startable and target.worker:
@@ -185,7 +197,10 @@ def reach_targets(
 
 
 def append_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> None:
-    """The outbox is for people who look: it is not flushed, and its failure is no failure."""
+    """Append copies of the messages to the sender's outbox, if the sender is a worker.
+
+    The outbox is for people to read: it is not flushed, and errors are ignored.
+    """
     if speaker.kind is not FromKind.WORKER:
         return
     path = home.layout.outbox(speaker.id)
@@ -202,7 +217,10 @@ def append_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> No
 
 
 def is_stored(home: Home, target: Target, message: Message) -> bool:
-    """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
+    """Return whether the message is in its inbox or in an archive.
+
+    If it is in the inbox, the inbox is flushed again. DurabilityUnknownError if that fails.
+    """
     needle = b'"id":"%s"' % message.id.encode()
     with home.held((LockKind.INBOX, target.lock)):
         if journal.has_record(target.path, needle):
@@ -227,17 +245,17 @@ BROADCAST_EVERY_S = 60.0
 
 
 class Sent(NamedTuple):
-    """What was stored: one message, or the copies of a broadcast."""
+    """The messages that a send stored: one, or one for each of several recipients."""
 
     messages: tuple[Message, ...]
     repeated: bool = False
-    """The idempotency key was known: nothing new was stored."""
+    """True if the idempotency key was known, so that nothing new was stored."""
     names: tuple[str, ...] = ()
-    """The recipients, as people know them, one for each message."""
+    """The names of the recipients, one for each message."""
 
     @property
     def message(self) -> Message:
-        """The first, and mostly only, message."""
+        """Return the first message, mostly the only one."""
         return self.messages[0]
 
 
@@ -246,10 +264,11 @@ def _digest(*parts: str) -> str:
 
 
 def _content(messages: Sequence[Message], family: str) -> str:
-    """What makes two sends under one key the same: what the sender wrote, and to whom.
+    """Return the digest by which two sends under one key count as the same.
 
-    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast,
-    or who belongs to a `family` (`children`).
+    It covers what the sender wrote, and to whom. It leaves out derived values, which may have
+    changed since: lane, links, the recipients of a broadcast, the members of a `family`
+    (`children`).
     """
     addressed = sorted({f"{message.to_kind}:{message.to_id}" for message in messages})
     if family:
@@ -269,10 +288,11 @@ def send_once(
     clock: Clock,
     family: str = "",
 ) -> Sent:
-    """The same key and content is the same send. The key, with its recipients, is kept first.
+    """Send the messages once under an idempotency key: the same key and content is the same send.
 
-    A crash in between leaves a key whose messages are in no inbox: the retry stores them under
-    the same ids, so that it completes what was begun.
+    The key is saved first, with its recipients. A crash after that leaves a key whose messages are
+    in no inbox; a retry completes the send, with the same message ids. ConflictError if the key
+    was used for another content. Returns the messages of the first send under the key.
     """
     if not 0 < len(key) <= 256:
         raise InvalidInputError("idempotency-key", key, "1 to 256 characters")
@@ -309,7 +329,7 @@ def send_once(
 def _key_record(
     key: str, content: str, targets: Sequence[Target], messages: Sequence[Message]
 ) -> dict[str, Any]:
-    """Return the stored form of a key, as its file has it."""
+    """Return the stored form of an idempotency key, as its file has it."""
     longest = max(message.ttl_seconds for message in messages)
     return {
         "key": key,
@@ -325,7 +345,7 @@ def _key_record(
 def _as_first_sent(
     home: Home, known: Mapping[str, Any], targets: Sequence[Target], template: Message
 ) -> tuple[list[Target], list[Message]]:
-    """The targets and messages of the first send under a key."""
+    """Return the targets and messages of the first send under a key."""
     template = template._replace(
         ts=float(known["ts"]), correlation_id=known.get("correlation_id") or None
     )
@@ -346,9 +366,10 @@ def _as_first_sent(
 
 
 def take_broadcast_turn(home: Home, clock: Clock, key: str = "") -> None:
-    """One broadcast a minute for the whole state folder: RefusedError, and nothing is stored.
+    """Record a broadcast now. RefusedError if the last one was less than a minute ago.
 
-    A retry under the key that has the turn goes on with it.
+    The limit is for the whole state folder; the refused broadcast is not stored. A retry under the
+    `key` of the last broadcast is allowed. On disk when this returns.
     """
     layout = home.layout
     with home.held((LockKind.BROADCAST, "")):

@@ -1,4 +1,4 @@
-"""The text form of a message as the model sees it: plain, no tags, sender and id first."""
+"""Envelopes: messages as text for the model, plain, without tags, sender and id first."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from vyane_cli.mail.message import MessageKind, body_of
 from vyane_cli.sessions.speaker import FromKind
 
 BUDGET = 9_500
-"""Characters (UTF-16 units) of one hook output: hosts cut at 10,000."""
+"""Maximum length of one hook output, in UTF-16 units: hosts cut at 10,000."""
 
 
 class EnvelopePage(NamedTuple):
-    """One output: its text, the messages wholly in it, and how many wait behind it."""
+    """One hook output: its text, the messages in it, and how many are left for later ones.
+
+    The messages are whole, except for a first one that is too long for any output.
+    """
 
     text: str
     shown: tuple[MailEntry, ...]
@@ -23,7 +26,7 @@ class EnvelopePage(NamedTuple):
 
 
 def render_entry(entry: MailEntry, templates: Templates, *, last_step: str = "") -> str:
-    """The envelope of one message."""
+    """Render one message as its envelope."""
     message = entry.message
     name = "takeover" if message.kind is MessageKind.TAKEOVER else "message"
     if message.decides:
@@ -56,14 +59,17 @@ def render_entry(entry: MailEntry, templates: Templates, *, last_step: str = "")
 
 
 def sender_of(entry: MailEntry) -> str:
-    """Who speaks, in words that no name can imitate: the kind comes first."""
+    """Return the sender as text that no name can imitate: the kind of sender comes first."""
     message = entry.message
     name = neutralise(message.from_name or message.from_id).replace("\n", " ")
     return f"{message.from_kind} {name}"
 
 
 def render_head(entry: MailEntry, templates: Templates, room: int, *, last_step: str = "") -> str:
-    """The beginning of a message that is too long for any output, and how to read the rest."""
+    """Render the beginning of a message that is too long for any output, and how to read the rest.
+
+    `room` is the maximum length of the text, in UTF-16 units.
+    """
     whole = render_entry(entry, templates, last_step=last_step)
     total = utf16_length(body_of(entry.message))
     tail = "\n" + templates.fill("rest", id=entry.message.id, total=total)
@@ -73,9 +79,10 @@ def render_head(entry: MailEntry, templates: Templates, room: int, *, last_step:
 def paginate(
     entries: Sequence[MailEntry], templates: Templates, *, preface: str = "", last_step: str = ""
 ) -> EnvelopePage:
-    """Whole messages in the given order until one does not fit; the rest is counted.
+    """Fill one output with whole messages, in the given order, until one does not fit.
 
-    A message that would not fit in any output is shown as its head when it is the first.
+    The remaining messages are counted. A message that is too long for any output is cut to its
+    beginning when it is the first one.
     """
     parts = [preface] if preface else []
     used = utf16_length(preface)

@@ -1,7 +1,7 @@
-"""An inbox on disk: fold what is unsettled, append changes, compact.
+"""An inbox on disk: fold the unsettled messages, append changes, compact.
 
-The last line's head says where the oldest unsettled message begins, so that reading costs what is
-unsettled and not what was ever sent.
+The head in the last line says where the oldest unsettled message begins, so that the cost of
+reading grows with the unsettled messages alone.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 class InboxReading(NamedTuple):
-    """An inbox as a reader without the lock sees it."""
+    """A folded inbox, as a reader without the lock sees it."""
 
     mailbox: Mailbox
     damage: tuple[journal.DamagedLine, ...] = ()
     unknown: tuple[tuple[int, str], ...] = ()
-    """(offset, kind) of messages that this version does not know."""
+    """(byte offset, kind) of each message of a kind that this version does not know."""
 
 
 def read(path: str, *, whole: bool = False) -> InboxReading:
-    """Fold an inbox without its lock: what is unsettled, or the `whole` file."""
+    """Fold an inbox without its lock: from the oldest unsettled message, or the `whole` file."""
     start = 0
     if not whole:
         start = read_head(path).open
@@ -55,7 +55,7 @@ def read(path: str, *, whole: bool = False) -> InboxReading:
 
 
 def read_head(path: str) -> Head:
-    """The head of an inbox without its lock, from its last line alone."""
+    """Read the head of an inbox without its lock, from the last line alone."""
     last = journal.read_last(path)
     return parse_head(last.record.get("head")) if last is not None and last.record else Head()
 
@@ -79,7 +79,7 @@ def _unknown(records: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[tuple[in
 
 
 def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
-    """Every record that names the message, in file order: what `why` tells."""
+    """Return every record that names the message, in file order: `why` shows them."""
     found = []
     for line in journal.read(path):
         record = line.record
@@ -92,17 +92,18 @@ def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
 
 
 def last_sent(outbox: str) -> Message | None:
-    """The last message that a worker's outbox has a copy of."""
+    """Return the last message in a worker's outbox; None if the last line has no readable one."""
     last = journal.read_last(outbox)
     return parse_message(last.record.get("message")) if last is not None and last.record else None
 
 
 def append(path: str, root: str, message: Message, clock: Clock) -> None:
-    """Append a pending message, under the inbox's lock. On disk when this returns.
+    """Append a pending message to the inbox, under the inbox's lock. On disk when this returns.
 
-    Nothing is folded: the last line's head goes on, so that a send costs the same whatever waits.
-    Its `open` may name a message that is settled by now; the next change moves it.
-    StorageError: nothing was stored. DurabilityUnknownError: stored, not confirmed.
+    Nothing is folded: the head of the last line is copied, so that the cost of a send is
+    independent of the number of waiting messages. The head's `open` may name a message that is
+    settled by now; the next change moves it. StorageError: nothing was stored.
+    DurabilityUnknownError: the message is stored, but the flush is unconfirmed.
     """
     writer = journal.open_writer(path, root)
     try:
@@ -120,7 +121,7 @@ def append(path: str, root: str, message: Message, clock: Clock) -> None:
 
 
 class InboxStep(NamedTuple):
-    """One record about some messages, and the head as it is after it."""
+    """One record about some messages, with the head after that record."""
 
     op: Op
     ids: Sequence[str]
@@ -129,7 +130,7 @@ class InboxStep(NamedTuple):
 
 
 def steps_of(changes: Iterable[InboxChange]) -> list[InboxStep]:
-    """Return what planned changes of one inbox write to it."""
+    """Return the steps that write the planned changes of one inbox."""
     return [InboxStep(one.op, one.ids, one.fields, one.head) for one in changes]
 
 
@@ -165,7 +166,7 @@ class Inbox:
 
     @property
     def mailbox(self) -> Mailbox:
-        """The inbox as it stands now."""
+        """Return the inbox with the changes so far."""
         return Mailbox(self.head, tuple(self.entries.values()))
 
     def close(self) -> None:
@@ -181,11 +182,11 @@ class Inbox:
         *,
         durable: bool = True,
     ) -> None:
-        """Append one record about these messages, with the head as it is after it."""
+        """Append one record about these messages, with the head after that record."""
         self.change_all([InboxStep(op, ids, fields, head)], durable=durable)
 
     def change_all(self, steps: Sequence[InboxStep], *, durable: bool = True) -> None:
-        """Append a record for each step, with one call and one flush. A crash keeps a prefix."""
+        """Append a record for each step, with one write and one flush. A crash keeps a prefix."""
         records = []
         for op, ids, fields, head in steps:
             for message_id in ids:
@@ -197,26 +198,30 @@ class Inbox:
         self.writer.append(records, durable=durable)
 
     def _head(self, head: Head) -> Head:
-        """`head` with the offset of the oldest unsettled message.
+        """Return `head` with the offset of the oldest unsettled message.
 
-        Of what is appended now if there is none: to begin at a settled record is harmless.
+        If all messages are settled, `open` is the offset of the record that is appended now. A
+        fold that begins at a settled record is harmless.
         """
         offsets = [e.offset for e in self.entries.values() if not e.settled]
         return head._replace(open=min(offsets, default=self.writer.end))
 
     def repair(self) -> None:
-        """Damaged lines go to the quarantine whole; the good ones become the new file."""
+        """Repair the inbox: rewrite it from its sound records.
+
+        Damaged lines are copied whole to the quarantine first.
+        """
         self._rewrite(journal.sound_records(self.writer))
 
     def _rewrite(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the file by these records with their heads made anew.
+        """Replace the file by these records, with their heads computed again.
 
         A crash leaves the old or the new file.
         """
         lines: list[bytes] = []
         offset = 0
         entries: dict[str, MailEntry] = {}
-        waiting: dict[str, MailEntry] = {}  # in file order
+        waiting: dict[str, MailEntry] = {}  # the unsettled entries, in file order
         head = Head()
         for record in records:
             box = fold([(offset, record)])
@@ -242,7 +247,7 @@ class Inbox:
         self.head, self.entries = head, entries
 
     def drop(self, ids: frozenset[str]) -> None:
-        """Rewrite the file without these messages (they are in the archive by now)."""
+        """Rewrite the file without these messages, which are in the archive by now."""
         kept: list[Mapping[str, Any]] = []
         for record in journal.sound_records(self.writer):
             if record.get("op") == Op.MESSAGE:
@@ -260,12 +265,12 @@ class Inbox:
 
 
 def exists(path: str) -> bool:
-    """Whether there is such an inbox at all."""
+    """Return whether the file of the inbox exists."""
     return os.path.exists(path)
 
 
 def boxes_of(home: Home, worker_id: str, logical: str) -> list[str]:
-    """The inboxes that a worker reads."""
+    """Return the paths of the inboxes that a worker reads."""
     layout = home.layout
     paths = [layout.inbox(worker_id)]
     if logical and exists(layout.session_inbox(logical)):
@@ -274,16 +279,19 @@ def boxes_of(home: Home, worker_id: str, logical: str) -> list[str]:
 
 
 class Waiting(NamedTuple):
-    """What waits in the inboxes of a worker."""
+    """The pending messages of a worker: their number and the send time of the oldest.
+
+    The time is in Unix seconds; None if no message is pending.
+    """
 
     pending: int
     oldest_ts: float | None
     takeover: str = ""
-    """The takeover that is not over, if there is one."""
+    """Id of the takeover that has not ended; empty if none exists."""
 
 
 def waiting(home: Home, worker_id: str, logical: str) -> Waiting:
-    """How many messages are pending, and since when."""
+    """Count the pending messages in all inboxes of a worker, and find its active takeover."""
     boxes = [read(path).mailbox for path in boxes_of(home, worker_id, logical)]
     pending = [entry.message.ts for box in boxes for entry in box.pending]
     return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))

@@ -1,4 +1,4 @@
-"""Look-ups: a message by its id, wherever it lies; the records that tell its story."""
+"""Message look-ups: one message by its id in all inboxes and archives, and lists of messages."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ IDS = "`vyane inbox WORKER --all` lists what a worker got, with ids"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMessage:
-    """A message with its state, as lists show it."""
+    """A message with its status, as lists show it."""
 
     entry: MailEntry = field(metadata={InJson: InJson(spread=True, form=render_entry)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageText:
-    """All of a message's text."""
+    """The whole text of a message."""
 
     id: str
     text: str
 
 
 class FoundMessage(NamedTuple):
-    """A message with its state, and every record about it in file order."""
+    """A message with its status, and every record about the message in file order."""
 
     entry: MailEntry
     records: tuple[dict[str, Any], ...]
@@ -58,12 +58,15 @@ class FoundMessage(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """The message itself."""
+        """Return the message of the entry."""
         return self.entry.message
 
 
 def find_message(home: Home, text: str) -> FoundMessage:
-    """A message by its id, or by a unique beginning or end of it (six characters or more)."""
+    """Find a message by its id, or by a unique beginning or end of the id (six characters or more).
+
+    NotFoundError if no message matches, ConflictError (`ambiguous`) if several do.
+    """
     typed, text = text, text.strip().upper()
     if not is_safe_id(text) or len(text) < 6:
         raise InvalidInputError(
@@ -97,7 +100,10 @@ def find_message(home: Home, text: str) -> FoundMessage:
 
 
 def whole_text(home: Home, message: Message) -> str:
-    """All of a message's text: that of a long result lies in a file of its own."""
+    """Return the whole text of a message: the text of a long result is in a blob.
+
+    NotFoundError if that blob is missing.
+    """
     reference = message.payload.get("summary_ref")
     if not isinstance(reference, Mapping):
         return body_of(message)
@@ -108,7 +114,7 @@ def whole_text(home: Home, message: Message) -> str:
 
 
 def message_files(home: Home) -> list[str]:
-    """Every inbox, then the archives, newest month first."""
+    """Return the paths of all inboxes, then of the archives, newest month first."""
     layout = home.layout
     boxes = [
         layout("messages", "inbox", name)
@@ -123,7 +129,7 @@ LIMIT_MAX = 1000
 
 
 class Listing(NamedTuple):
-    """Messages by time, and the lines that are none: what these held is not among the rows."""
+    """Messages by time, and the damaged lines, whose messages are missing from the rows."""
 
     rows: tuple[ShownMessage, ...]
     damaged: list[CorruptStateError]
@@ -139,9 +145,11 @@ def list_messages(
     limit: int = 100,
     everything: bool = False,
 ) -> Listing:
-    """A worker's (or logical session's) messages by time, the newest `limit` of them.
+    """List the newest `limit` messages of a worker, logical session or channel, by time.
 
-    By default what is not settled and the last settled ones that are still in the inbox.
+    By default the unsettled messages, and the last settled ones that are still in the inbox;
+    `everything` or `since_s` (Unix seconds) reads the whole inbox. TooNewError for a message of an
+    unknown kind.
     """
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidInputError("limit", limit, f"between 1 and {LIMIT_MAX}")

@@ -1,8 +1,9 @@
-"""Telling: what a plan found out reaches the person and the senders, also after a crash.
+"""Outcomes: a durable outbox for notices that a plan owes to the person and to senders.
 
-What is to be told is kept before the plan is committed, and told after it, without its locks. A
-crash between the two leaves it for the next call of any session, and for `gc`: those tell what a
-process that is gone left. A note and an entry are known by id and key, so none comes twice.
+The notices are saved before the plan is committed, and sent after the commit, without the plan's
+locks. A crash between the two leaves them for the next call of any session, and for `gc`: both send
+the notices of processes that have ended. A note is known by its id and an entry by its key, so
+neither is stored twice.
 """
 
 from __future__ import annotations
@@ -44,17 +45,16 @@ if TYPE_CHECKING:
 
 
 LEFT_MAX = 3
-"""How many of those that others left one hook call tells."""
+"""Maximum number of plans, left by ended processes, whose notices one hook call sends."""
 
 
 def save_outcomes(
     home: Home, worker: str, name: str, calls: Sequence[str], expired: Sequence[Message]
 ) -> Untold | None:
-    """Keep what a plan has to tell: calls to the person, and messages that expired.
+    """Save the notices of a plan: calls to the person, and messages that expired.
 
-    Call it before the plan is committed.
-
-    A message that only informed is not worth a note to its sender.
+    Call this before the plan is committed; the notices are on disk when this returns. Expired
+    messages of the quiet lane are left out: they only informed. Returns None if nothing is owed.
     """
     bounced = [message for message in expired if message.lane is not Lane.QUIET]
     if not calls and not bounced:
@@ -71,7 +71,7 @@ def save_outcomes(
 
 
 def tell(home: Home, found: Iterable[Untold], deadline: Deadline | None = None) -> None:
-    """Tell each. What cannot be told at this moment stays, and is told by a later call."""
+    """Send the notices of each plan. Notices that fail stay on disk: a later call sends them."""
     for one in found:
         try:
             for key, text in one.calls:
@@ -80,11 +80,14 @@ def tell(home: Home, found: Iterable[Untold], deadline: Deadline | None = None) 
                 bounce(home, message, target, "ttl")
             remove_untold(home.layout, one)
         except VyaneError:
-            continue  # a note that the disk did not confirm is found by its id, and flushed
+            continue  # a later call finds an unconfirmed note by its id, and flushes it
 
 
 def tell_left(home: Home, deadline: Deadline | None = None, most: int = LEFT_MAX) -> int:
-    """Tell what processes that are gone left untold; how many there were."""
+    """Send the notices that ended processes left, of at most `most` plans.
+
+    Returns the number of plans whose notices were tried.
+    """
     listed = list_untold(home.layout)
     left = [one for one in listed if processes.is_present(one.by) is False][:most]
     tell(home, left, deadline)
@@ -95,10 +98,11 @@ EXCERPT = 200
 
 
 def bounce(home: Home, message: Message, target: str, reason: str) -> None:
-    """Tell the sender of a message that it was not delivered. A program outside has no inbox.
+    """Notify the sender of a message that the message was not delivered.
 
-    A person is called. The note's id follows from the message's: one that is there is not stored
-    again.
+    A worker gets a note. If the sender is the person, the person is called. A program outside has
+    no inbox, and gets nothing. The note's id is derived from the message's id: a note that exists
+    already is not stored again.
     """
     if message.from_kind is FromKind.HUMAN:
         said = shortened(first_line(body_of(message)), EXCERPT)
@@ -120,24 +124,24 @@ def bounce(home: Home, message: Message, target: str, reason: str) -> None:
 
 
 def _note_id(message: Message) -> str:
-    """One message, one note: of the moment at which its time was over."""
+    """Return a deterministic id, dated at the expiry, so that a message bounces at most once."""
     over_ms = int((message.ts + message.ttl_seconds) * 1000)
     return ids.next_ulid(message.id, over_ms, hashlib.sha256(message.id.encode()).digest()[:10])
 
 
 class Untold(NamedTuple):
-    """What one plan found out: calls to the person, and messages whose time was over."""
+    """The unsent notices of one plan: calls to the person, and messages that expired."""
 
     id: str
     by: Process
     calls: tuple[tuple[str, str], ...]
-    """(key, text) of each."""
+    """(key, text) of each call."""
     expired: tuple[tuple[Message, str], ...]
-    """Each with the name of the one it was for."""
+    """Each message with the name of its target."""
 
 
 def save_untold(layout: Layout, untold: Untold) -> None:
-    """On disk when this returns."""
+    """Save the notices of a plan. On disk when this returns."""
     data = {
         "id": untold.id,
         "by": untold.by._asdict(),
@@ -148,7 +152,7 @@ def save_untold(layout: Layout, untold: Untold) -> None:
 
 
 def list_untold(layout: Layout) -> list[Untold]:
-    """All that is kept, oldest first. A damaged one is passed over: `doctor` names it."""
+    """List the saved notices, oldest first. A damaged file is skipped: `doctor` names it."""
     found, folder = [], layout("queue", "untold")
     for name in files.json_names(folder):
         try:
@@ -173,5 +177,5 @@ def _parse(data: Mapping[str, Any]) -> Untold:
 
 
 def remove_untold(layout: Layout, untold: Untold) -> None:
-    """All of it was told."""
+    """Remove the saved notices of a plan, once all of them were sent."""
     files.remove(layout.untold(untold.id))

@@ -1,4 +1,4 @@
-"""An address as people type it → what it names."""
+"""Address parsing: from an address as people type it to the kind of thing that it names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from vyane_cli.mail.message import ToKind
 
 
 class Relative(StrEnum):
-    """Addresses that mean something only inside a session."""
+    """Relative addresses, which have a meaning only inside a worker's session."""
 
     PARENT = "parent"
     CHILDREN = "children"
 
 
 class Address(NamedTuple):
-    """A parsed address. A worker's text is still to be looked up in the registry."""
+    """A parsed address. The text of a worker must still be looked up in the registry."""
 
     kind: ToKind
     text: str
@@ -29,7 +29,10 @@ CHANNEL = "channel:"
 
 
 def parse_address(text: str) -> Address:
-    """`all`, `vs-…`, `channel:NAME`, `parent`, `children`, else a worker's id, prefix or name."""
+    """Parse an address: `all`, `vs-…`, `channel:NAME`, `parent`, `children`, or a worker.
+
+    Any other text counts as a worker's id, a prefix of the id, or a name.
+    """
     if not text:
         raise InvalidInputError("to", text, "given: who gets it?", missing=True)
     if text != text.strip():

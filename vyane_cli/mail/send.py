@@ -1,6 +1,7 @@
-"""Send: append a message to an inbox, and ring. The state of a message is never advanced here.
+"""Sending: a draft is checked, its message is appended to an inbox, and the target is rung.
 
-Commit point: the line in the inbox, on disk with every directory on its way before this returns.
+Sending never changes the status of a message. Commit point: the line in the inbox, on disk with
+every directory of its path before `send` returns.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ HOW = "vyane send NAME TEXT; `-` reads the text from standard input"
 
 
 class MessageDraft(NamedTuple):
-    """What a sender asks for."""
+    """A message as its sender gives it, before any check."""
 
     to: str
     text: str = ""
@@ -73,11 +74,11 @@ class MessageDraft(NamedTuple):
     correlation_id: str | None = None
     idempotency_key: str | None = None
     await_reply: bool = False
-    """The sender can do nothing until it is answered."""
+    """True if the sender is blocked until the message is answered."""
 
 
 class CheckedDraft(NamedTuple):
-    """A draft that may be sent: who speaks, what is said, and to whom."""
+    """A draft that may be sent, with its speaker, its payload and its targets."""
 
     draft: MessageDraft
     speaker: Speaker
@@ -85,14 +86,14 @@ class CheckedDraft(NamedTuple):
     payload: dict[str, Any]
     summary: str
     family: str
-    """The relative address that was used, such as `children`; else empty."""
+    """The relative address of the draft, such as `children`; empty for any other address."""
     broadcast: bool
     targets: Sequence[Target]
     workers: registry.Registry
 
 
 def check_draft(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> CheckedDraft:
-    """Check everything that can be checked before something is written.
+    """Check everything of a draft that can be checked before the first write.
 
     NotFoundError for an unknown target, InvalidInputError for a bad field, RefusedError for a
     direction.
@@ -126,16 +127,16 @@ def check_draft(home: Home, draft: MessageDraft, speaker: Speaker | None = None)
 
 
 def send(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> Sent:
-    """Store a message. Everything is checked before anything is written.
+    """Check a draft, store its message and ring the targets. All checks precede the first write.
 
-    Raises what `check_draft` does, and ConflictError for a key that was used for something else.
-    A task result ends a child: `children/report` sends it.
+    Raises the errors of `check_draft`, and ConflictError for an idempotency key that was used for
+    another message. Task results are sent by `children/report`, because a result ends a child.
     """
     return send_checked(home, check_draft(home, draft, speaker))
 
 
 def send_checked(home: Home, checked: CheckedDraft) -> Sent:
-    """Store the message of a draft that was checked, and ring its targets."""
+    """Store the message of a checked draft, and ring its targets."""
     draft, speaker, kind = checked.draft, checked.speaker, checked.kind
     targets, workers = checked.targets, checked.workers
     payload, summary = checked.payload, checked.summary
@@ -190,16 +191,19 @@ def send_checked(home: Home, checked: CheckedDraft) -> Sent:
         sent = send_once(home, speaker, targets, messages, key, clock, family)
         if draft.await_reply and not sent.repeated:
             block(home, speaker.id, sent.message.id)
-    # a child that asks back about its dispatch has not answered it: its result does
+    # a child's question about its dispatch leaves it unanswered: the result is the answer
     if parent is not None and parent.message.kind is MessageKind.CONTEXT_INJECT:
         for target in targets if messages[0].lane is Lane.DIRECT else ():
-            with suppress(VyaneError):  # the answer is stored; what is left of the wait lapses
+            with suppress(VyaneError):  # the answer is stored; upkeep ends a wait that stays
                 block(home, target.worker, None, on=parent.message.id)
     return sent
 
 
 def _check_direction(home: Home, speaker: Speaker, kind: MessageKind, target: Target) -> None:
-    """A refused order of an agent is in its timeline: somebody may have put it up to it."""
+    """Check the direction of a message. Record a refusal in the timeline of the agent's session.
+
+    Somebody else may have put the agent up to the refused message.
+    """
     try:
         check_direction(kind, target.relation, target.kind)
     except RefusedError as error:
@@ -273,7 +277,10 @@ def _shared_session(sender: Worker | None, receiver: Worker | None) -> str | Non
 def check_awaitable(
     speaker: Speaker, kind: MessageKind, to: str, targets: Sequence[Target]
 ) -> None:
-    """InvalidInputError when nobody could wait for the answer, or nobody would give one."""
+    """Check that the sender can wait for an answer, and that the target would give one.
+
+    InvalidInputError otherwise.
+    """
     if speaker.kind is not FromKind.WORKER:
         raise InvalidInputError("await-reply", speaker.name, "a worker: only a worker is woken")
     if kind is not MessageKind.CONTEXT_INJECT:
@@ -284,9 +291,9 @@ def check_awaitable(
 
 
 def block(home: Home, worker_id: str, message_id: str | None, *, on: str = "") -> None:
-    """The worker waits for an answer to this message, or (None) no longer. On disk when it returns.
+    """Record the message whose answer the worker waits for; None ends the wait.
 
-    `on`: only if it waits for that one.
+    On disk when this returns. `on`: change it only if the worker waits for that message.
     """
     with home.held((LockKind.REGISTRY, "")):
         workers = registry.Registry(home.layout)
