@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from vyane_cli.channels.port import Incoming
+from vyane_cli.kernel.text import cut
 
 
 class Command(StrEnum):
@@ -77,7 +78,7 @@ def commands_in(text: str) -> tuple[str, ...]:
 
 def _beginning(text: str) -> str:
     line = text.split("\n")[0].replace("`", "'").strip()
-    return line if len(line) <= LEFT_MAX else line[: LEFT_MAX - 1] + "…"
+    return cut(line, LEFT_MAX)
 
 
 def digest_of(text: str) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from vyane_cli.conversations.binding import SECRET_TEXT
-from vyane_cli.kernel.text import Templates
+from vyane_cli.kernel.text import Templates, cut, escape_controls
 from vyane_cli.mail.message import first_line
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.timeline.events import EventKind, TurnOutcome
@@ -177,8 +177,7 @@ def overview_line(texts: Templates, status: WorkerStatus, child: str, text: str)
 
 def show(text: str) -> str:
     """Return an agent's text for people: secrets masked, control characters visible."""
-    clean = "".join(c if _harmless(c) else f"\\x{ord(c):02x}" for c in _COLOURS.sub("", text))
-    return mask(clean)
+    return mask(escape_controls(_COLOURS.sub("", text)))
 
 
 def mask(text: str) -> str:
@@ -189,14 +188,7 @@ def mask(text: str) -> str:
 def one_line(text: object) -> str:
     """Return the first line that is not blank, made safe for people and cut at 300 characters."""
     line = first_line(show(str(text or "")))
-    return line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + "…"
-
-
-def _harmless(character: str) -> bool:
-    code = ord(character)
-    return character in "\n\t" or not (
-        code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000
-    )
+    return cut(line, LINE_MAX)
 
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")

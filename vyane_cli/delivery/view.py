@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from vyane_cli.delivery.resume import may_resume
 from vyane_cli.errors import CorruptStateError, NotFoundError
+from vyane_cli.kernel.text import cut
 from vyane_cli.kernel.values import OMIT, InJson
 from vyane_cli.mail import inbox
 from vyane_cli.mail.inbox import waiting
@@ -52,7 +53,7 @@ def progress_of(home: Home, worker: Worker) -> str:
     if said is not None and said.kind is MessageKind.STATUS_UPDATE and said.ts >= at:
         text = body_of(said)
     text = first_line(text)
-    return text if len(text) <= PROGRESS_MAX else text[: PROGRESS_MAX - 1] + "…"
+    return cut(text, PROGRESS_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,11 +41,36 @@ def utf16_length(text: str) -> int:
 
 def neutralise(text: str) -> str:
     """Make another agent's text harmless: show control characters, quote reserved prefixes."""
-    clean = "".join(c if _printable(c) else _escape(c) for c in text.replace("\r\n", "\n"))
+    clean = "".join(
+        _escape(c) if is_control(c) or c in _HIDDEN else c for c in text.replace("\r\n", "\n")
+    )
     return "\n".join(
         "| " + line if _bare(line).startswith(_RESERVED_UPPER) else line
         for line in clean.split("\n")
     )
+
+
+def escape_controls(text: str) -> str:
+    """Make control characters visible, except line ends and tabs."""
+    return "".join(_escape(c) if is_control(c) else c for c in text)
+
+
+def strip_controls(text: str) -> str:
+    """Remove control characters, except line ends and tabs."""
+    return "".join(c for c in text if not is_control(c))
+
+
+def is_control(character: str) -> bool:
+    """Return whether a character is a control or a lone surrogate; line ends and tabs are none."""
+    code = ord(character)
+    return character not in "\n\t" and (
+        code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000
+    )
+
+
+def cut(text: str, limit: int) -> str:
+    """Return the text, or its beginning and "…" in `limit` characters when it is longer."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def cut_utf16(text: str, units: int) -> str:
@@ -81,15 +106,6 @@ def _bare(line: str) -> str:
         if not character.isspace() and character not in "|>*#-`":
             return line[position : position + 40].upper()
     return ""
-
-
-def _printable(character: str) -> bool:
-    code = ord(character)
-    if character in "\n\t":
-        return True
-    return not (code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000) and (
-        character not in _HIDDEN
-    )
 
 
 def _escape(character: str) -> str:

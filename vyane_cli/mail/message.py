@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from vyane_cli.errors import InvalidInputError, RefusedError
 from vyane_cli.kernel.json import Schema, check, clean
+from vyane_cli.kernel.text import cut
 from vyane_cli.kernel.values import NamedTuple, StrEnum
 from vyane_cli.sessions.speaker import FromKind
 
@@ -297,7 +298,7 @@ def _worded(value: object) -> str:
 def first_line(text: str) -> str:
     """Return the first line that is not blank, cut to the length of a summary."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
+    return cut(line, SUMMARY_MAX)
 
 
 def _of(choices: type[StrEnum]) -> str:

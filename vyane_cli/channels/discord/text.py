@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vyane_cli.channels.port import File, Part, Post
-from vyane_cli.kernel.text import utf16_length
+from vyane_cli.kernel.text import strip_controls, utf16_length
 
 LIMIT = 2_000
 TITLE_MAX = 100
@@ -28,7 +28,6 @@ _LANGUAGE_MAX = 40
 _LANGUAGE = re.compile(r"[\w+.#-]*")
 _FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WHOLE = re.compile(r"<(?:@[!&]?|#|a?:\w+:|t:)[\w:-]*>|\[[^\]\n]*\]\([^)\n]*\)|https?://\S+|`+")
 """Tokens that must not be cut in two: mentions, custom emoji, times, links, runs of backticks."""
 
@@ -37,7 +36,7 @@ def clean(text: str) -> str:
     """Remove colour codes and control characters, and turn line ends into newlines."""
     text = _COLOURS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _CONTROLS.sub("", text)
+    return strip_controls(text)
 
 
 def title(text: str, otherwise: str = "session") -> str:
