@@ -713,8 +713,9 @@ def preload() -> None:
     typer.main.get_command(app.app)
     for name in ("orjson", "filelock", "psutil", "tomlkit", "rich.table", "rich.progress"):
         importlib.import_module(name)
-    for module in sorted(Path(app.__file__).parent.rglob("*.py")):
-        name = ".".join(module.relative_to(Path(app.__file__).parents[1]).with_suffix("").parts)
+    package = Path(app.__file__).parents[1]
+    for module in sorted(package.rglob("*.py")):
+        name = ".".join(module.relative_to(package.parent).with_suffix("").parts)
         if not name.endswith("__"):
             importlib.import_module(name)
 
