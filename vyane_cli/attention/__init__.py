@@ -1,1 +1,1 @@
-"""What a person is needed for: the table of kinds, the open entries, the notifications."""
+"""Attention: the table of need kinds, the open need entries, and notifications to the person."""

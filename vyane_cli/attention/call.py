@@ -1,7 +1,7 @@
-"""Call the person: an entry in `queue/need-user.jsonl`, and a notification if one is set up.
+"""Calls to the person: a need entry in `queue/need-user.jsonl`, and a notification if configured.
 
-`call_person` is what everything calls that needs a person. It is on the hook path: the entry is
-kept here, the notification is sent by a process of its own, which nobody waits for.
+Everything that needs a person calls `call_person`. It is on the hook path: the entry is saved here,
+and a separate process, which no caller waits for, sends the notification.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def call_person(
     clock: Clock | None = None,
     deadline: Deadline | None = None,
 ) -> bool:
-    """Keep an entry unless one of this key is open; True when it is new."""
+    """Add a need entry unless one with this key is open. Return True when the entry is new."""
     new = needs.add(
         home.layout,
         call.key,
@@ -45,13 +45,16 @@ def call_person(
 
 
 def urls_of(home: Home) -> list[str]:
-    """Where notifications go: `VYANE_NOTIFY_URLS`, else the setting `notify.urls`."""
+    """Return the notification addresses: `VYANE_NOTIFY_URLS`, else the setting `notify.urls`."""
     given = home.environ.get(URLS, "").replace(",", " ").split()
     return given or list(home.config["notify.urls"])
 
 
 def notify_beside(home: Home) -> None:
-    """Start `vyane need-user notify` beside us. It may fail: the next round sends what is left."""
+    """Start `vyane need-user notify` as a separate process.
+
+    Errors are ignored: the next round sends the notifications that are left.
+    """
     try:
         if not urls_of(home) or not hasattr(os, "posix_spawn"):
             return

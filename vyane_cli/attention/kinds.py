@@ -1,8 +1,9 @@
-"""Attention: one table of what the person is called for.
+"""Need kinds: one table of the causes for which the person is called.
 
-A row says what the key of an entry is made of, what the person reads, what is asked of them, and
-what ends the entry. Keys are built and parsed here alone. What the files say about an entry is read
-by `operations/attention`; whether that ends it is decided here.
+A row defines the fields of an entry's key, the text that the person reads, the act asked of the
+person, and the event that ends the entry. Keys are built and parsed only here. `upkeep.ended_needs`
+reads the files that concern an open entry; `upkeep.ending_rules` decides by the row's `ended_by`
+whether they end it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from vyane_cli.kernel.values import NamedTuple, StrEnum
 
 
 class NeedKind(StrEnum):
-    """What the person is called for. The value begins the key of an entry."""
+    """The kinds of need. The value begins the key of an entry."""
 
     ASK = "ask"
     BLOCKED = "blocked"
@@ -42,7 +43,7 @@ class NeedKind(StrEnum):
 
 
 class EndedBy(StrEnum):
-    """What shows that the cause of an entry is gone."""
+    """The evidence that the cause of an entry is gone."""
 
     PERSON = "person"
     TASK_GOES_ON = "task-goes-on"
@@ -61,19 +62,19 @@ class EndedBy(StrEnum):
 
 
 class NeedRow(NamedTuple):
-    """One kind of entry. Texts are templates of the fields that a call gives."""
+    """One kind of need entry. Its texts are templates, filled with the fields that a call gives."""
 
     kind: NeedKind
     fields: tuple[str, ...]
-    """What the key is made of, in its order. Only the last may hold a colon."""
+    """Fields of the key, in order. Only the last may contain a colon."""
     when: str
     text: str
     ask: str
     ended_by: EndedBy
     reason: str = ""
-    """Why nothing but the person ends it."""
+    """The reason why only the person ends an entry of this kind."""
     forms: Mapping[str, tuple[str, str]] = {}
-    """Further pairs of text and ask, for the same key."""
+    """Further (text, ask) pairs for the same key, by the name of the form."""
 
 
 _UNCLEAR = "a round cannot tell how the project stands ({kind}): {why}"
@@ -84,7 +85,7 @@ _PENDING = "`vyane task report {task} --project {project} --state pending`"
 
 
 def _unclear(kind: NeedKind, when: str, ask: str) -> NeedRow:
-    """Return the row of a reason of cell E."""
+    """Return the row of a kind whose cause is a reason of cell E."""
     return NeedRow(
         kind=kind,
         fields=("project", "digest"),
@@ -102,7 +103,7 @@ ROWS: tuple[NeedRow, ...] = (
             "project",
             "speaker",
             "why",
-        ),  # a speaker may hold a colon: nothing reads what follows it
+        ),  # a speaker may contain a colon: nothing parses what follows
         when="Somebody asked for you with `vyane need-user add`.",
         text="{text}",
         ask="{sentence}",
@@ -297,7 +298,7 @@ ROWS: tuple[NeedRow, ...] = (
     ),
 )
 NEEDS: Mapping[NeedKind, NeedRow] = {row.kind: row for row in ROWS}
-"""The table. Total: each kind has one row."""
+"""The rows by kind. Total: each kind has one row."""
 
 ROUND_KINDS: Mapping[str, NeedKind] = {
     "goal-open": NeedKind.GAP,
@@ -307,23 +308,23 @@ ROUND_KINDS: Mapping[str, NeedKind] = {
         if row.ended_by is EndedBy.OTHER_ROUND and row.kind is not NeedKind.GAP
     },
 }
-"""The kind by the reason of the rounds in which it holds: cell E, and cell B without progress."""
+"""Reason of a round → the kind that holds in it: reasons of cell E, and cell B without progress."""
 
 
 class NeedCall(NamedTuple):
-    """What the person is called for, in words. `call_of` makes it."""
+    """A call to the person, in words. `call_of` builds it."""
 
     key: str
     text: str
     who: str = ""
-    """Who waits."""
+    """Name of the one who waits; empty when no name is known."""
     ask: str = ""
-    """The one sentence, or act, that is needed of the person."""
+    """The one answer or act that is needed from the person."""
     project: str = ""
 
 
 def call_of(kind: NeedKind, form: str = "", *, who: str = "", **given: object) -> NeedCall:
-    """Fill in the row of a kind. Return the call, with `project` if that is given."""
+    """Fill in the row of a kind. Return the call, with `project` if that field is given."""
     row = NEEDS[kind]
     text, ask = row.forms[form] if form else (row.text, row.ask)
     words = {"kind": str(kind), **given}
@@ -337,39 +338,39 @@ def call_of(kind: NeedKind, form: str = "", *, who: str = "", **given: object) -
 
 
 def kept_call(key: str, text: str) -> NeedCall:
-    """Return a call that was kept on disk with its key, to be made later."""
+    """Return a call that was saved with its key, to be made later."""
     return NeedCall(key, text)
 
 
 # ------------------------------------------------------------------ keys
 
 KEY_MAX = 500
-"""Length of the key of a question: what somebody writes may be long. No other key is cut."""
+"""Longest key of a question, in characters: a free text may be long. No other key is cut."""
 _FORMATS: Mapping[str, str] = {
     "changed_at": ".3f",
     "deadline_at": ".0f",
     "stale_since": ".3f",
     "schedules_at": ".6f",
 }
-"""How a moment is written in a key."""
+"""Format of a timestamp in a key, by the name of its field."""
 
 
 _BY_NAME: Mapping[str, NeedKind] = {str(kind): kind for kind in NeedKind}
 
 
 class NeedKey(NamedTuple):
-    """The key of an entry, taken apart."""
+    """The parsed key of a need entry."""
 
     kind: NeedKind
     fields: Mapping[str, str]
 
     def get(self, name: str) -> str:
-        """Return a field; empty when the key does not have it."""
+        """Return a field of the key; an empty string when the key lacks it."""
         return self.fields.get(name, "")
 
 
 def key_of(kind: NeedKind, **fields: object) -> str:
-    """Build the key of an entry. Numbers are moments, and are written as the field asks."""
+    """Build the key of an entry. Numbers are timestamps, written in the format of their field."""
     begin = () if kind is NeedKind.DELIVERY else (str(kind),)
     row = NEEDS[kind]
     key = ":".join((*begin, *(_written(name, fields[name]) for name in row.fields)))
@@ -377,7 +378,7 @@ def key_of(kind: NeedKind, **fields: object) -> str:
 
 
 def parse_key(key: str) -> NeedKey | None:
-    """Take a key apart. Return None for a key that no row makes."""
+    """Parse the key of an entry. Return None for a key that no row makes."""
     name, colon, rest = key.partition(":")
     if not colon:
         return None
@@ -389,7 +390,7 @@ def parse_key(key: str) -> NeedKey | None:
 
 
 def is_of(kind: NeedKind, key: str) -> bool:
-    """Return whether a key is of a kind."""
+    """Return whether a key belongs to a kind."""
     need = parse_key(key)
     return need is not None and need.kind is kind
 

@@ -1,4 +1,4 @@
-"""What a person is needed for: entries that open once, are told of once, and are resolved."""
+"""Need entries: each opens once, is notified once, and is then resolved."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 TRIES = 3
-"""A notification that fails so often is left: the entry stays on the page."""
+"""Attempts after which a failed notification is given up; the entry stays on the page."""
 
 
 def fold(records: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """The open entries, oldest first, and the highest number so far.
+    """Fold the journal's records.
 
-    An entry has id, key, text (why), who (waits), ask (what the person is to say or do), project,
-    at, notified, tries.
+    Return the open entries, oldest first, and the highest number so far.
+
+    An entry has id, key, text (the reason), who (who waits), ask (what the person should say or
+    do), project, at, notified, tries.
     """
     entries: dict[str, dict[str, Any]] = {}
     highest = 0
@@ -39,7 +41,7 @@ def fold(records: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], in
             case "resolve":
                 entries.pop(key, None)
             case _:
-                pass  # of a later version, or of an entry that is resolved by now
+                pass  # of a later version, or of an entry that is already resolved
     return list(entries.values()), highest
 
 
@@ -58,7 +60,7 @@ def _entry(key: str, number: int, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find(entries: Sequence[dict[str, Any]], names: Iterable[str]) -> list[dict[str, Any]]:
-    """The entries of these ids or keys; NotFoundError for the first that is none."""
+    """Return the entries with these ids or keys; NotFoundError for the first unknown name."""
     by_name = {one[key].casefold(): one for one in entries for key in ("key", "id")}
     found = []
     for name in names:
@@ -73,12 +75,12 @@ def find(entries: Sequence[dict[str, Any]], names: Iterable[str]) -> list[dict[s
 
 
 def to_tell(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries that nobody was notified of, and that did not fail too often."""
+    """Return the entries that were not notified yet and have attempts left."""
     return [one for one in entries if not one["notified"] and one["tries"] < TRIES]
 
 
 def sentence(entry: Mapping[str, Any]) -> str:
-    """An entry in one line: id, who waits, why, and what is to be said."""
+    """Return an entry in one line: project, who waits, the reason, and what is asked."""
     who = f"{entry['who']} waits: " if entry["who"] else ""
     where = f"[{entry['project']}] " if entry["project"] else ""
     ask = f" — {entry['ask']}" if entry["ask"] else ""

@@ -1,8 +1,9 @@
-"""What a person is needed for: `queue/need-user.jsonl`, once per entry, and a page to read.
+"""Need entries on disk: the journal `queue/need-user.jsonl`, and a page for people to read.
 
-The journal is the truth, `queue/NEED-USER.md` a projection of it. A crash between the two leaves
-an old page; the next entry, or `doctor --fix`, makes it anew. A notification is claimed in the
-journal before it is sent: a crash in the middle leaves one that was not sent, never one sent twice.
+The journal is authoritative, and `queue/NEED-USER.md` is a projection of it. A crash between the
+two writes leaves an old page; the next entry or `doctor --fix` rewrites it. A notification is
+claimed in the journal before it is sent: a crash in the middle leaves one unsent, never one sent
+twice.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def add(
     ask: str = "",
     project: str = "",
 ) -> bool:
-    """Add an entry unless one with this key is open; True when it is new."""
+    """Add an entry unless one with this key is open. Return True when the entry is new."""
     with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         entries, highest = _read(layout)
         if any(entry["key"] == key for entry in entries):
@@ -59,7 +60,10 @@ def add(
 def resolve(
     layout: Layout, names: Iterable[str], by: str, clock: Clock, deadline: locks.Deadline
 ) -> list[dict[str, Any]]:
-    """Close entries by id or key, all or none; NotFoundError for one that is not open."""
+    """Close entries by id or key, all or none.
+
+    Return them; NotFoundError for one that is not open.
+    """
     with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         found = find(_read(layout)[0], names)
         _append(
@@ -71,7 +75,10 @@ def resolve(
 
 
 def claim_notices(layout: Layout, clock: Clock, deadline: locks.Deadline) -> list[dict[str, Any]]:
-    """The entries to notify of; from here on they count as told, whatever becomes of us."""
+    """Claim the entries to notify, and return them.
+
+    From here on these entries count as notified, even if this process dies before it sends.
+    """
     with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         found = to_tell(_read(layout)[0])
         if found:
@@ -82,18 +89,18 @@ def claim_notices(layout: Layout, clock: Clock, deadline: locks.Deadline) -> lis
 def give_back(
     layout: Layout, entries: Sequence[Mapping[str, Any]], clock: Clock, deadline: locks.Deadline
 ) -> None:
-    """Nobody was told of these after all: they are tried again, a few times."""
+    """Release claimed entries whose notification failed, to be retried a few times."""
     with locks.held(layout.root, [(locks.LockKind.QUEUE, "")], deadline):
         _append(layout, [{"op": "notify-failed", "key": o["key"], "at": clock.at} for o in entries])
 
 
 def listing(layout: Layout) -> list[dict[str, Any]]:
-    """The open entries, oldest first: see `core.needs.fold`."""
+    """Return the open entries, oldest first; `attention.need.fold` documents their fields."""
     return _read(layout)[0]
 
 
 def was_resolved(layout: Layout, key: str) -> bool:
-    """Whether an entry with this key was open, and is not any more."""
+    """Return whether an entry with this key was open and is now resolved."""
     seen = False
     for line in journal.read(layout.need_user):
         if line.record is not None and line.record.get("key") == key:
@@ -102,21 +109,24 @@ def was_resolved(layout: Layout, key: str) -> bool:
 
 
 def _show(layout: Layout) -> None:
-    """The page follows its journal: that it could not be written is no error of an entry's."""
+    """Update the page after a change of the journal.
+
+    Errors are ignored: the entry itself is stored.
+    """
     try:
         project_page(layout)
     except StorageError:
-        return  # `doctor` says so, and the next entry or `doctor --fix` writes it
+        return  # `doctor` reports it, and the next entry or `doctor --fix` rewrites the page
 
 
 def project_page(layout: Layout) -> None:
-    """Make the page that people read anew."""
+    """Rewrite the page that people read."""
     text = page(listing(layout)).encode("utf-8", "replace")
     files.replace(layout("queue", "NEED-USER.md"), text, durable=False)
 
 
 def page(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The page: one line an entry, with its id and since when."""
+    """Return the text of the page: a line for each entry, with its id and opening time."""
     lines = [f"- {one['id']} ({_day(one['at'])}) {sentence(one)}" for one in entries]
     body = "\n".join(lines) or "Nothing at the moment."
     foot = "\n\nDone with one? `vyane need-user resolve ID`\n" if lines else "\n"

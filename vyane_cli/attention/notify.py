@@ -1,8 +1,8 @@
-"""Notify the person of what is open, once per entry, by the library apprise (`vyane[notify]`).
+"""Notifications of open need entries, once per entry, by the library apprise (`vyane[notify]`).
 
-Where to is an argument, the environment or a setting; no address goes into the state or a log.
-The entry is claimed before it is sent. What fails is tried again by the next call, three times in
-all; a crash in the middle leaves an entry that was not sent, and that stays on the page.
+Addresses come from an argument, the environment or a setting; none is written into the state or a
+log. An entry is claimed before it is sent. A failed notification is retried by the next call, three
+times in all; a crash in the middle leaves an entry unsent, and the entry stays on the page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Notified(NamedTuple):
-    """What was sent: ids of entries."""
+    """The ids of the entries that were sent and that failed."""
 
     sent: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -32,10 +32,11 @@ class Notified(NamedTuple):
 
 
 def notify(home: Home, urls: Sequence[str] = ()) -> Notified:
-    """Send what nobody was told of. Without an address it does nothing, and says so.
+    """Send the notifications that are not sent yet.
 
-    NotFoundError when the extra is not installed, InvalidInputError for an address that apprise
-    does not take; then nothing was claimed.
+    Without an address nothing is sent, and the result says so (`configured`). NotFoundError when
+    the extra is not installed, InvalidInputError for an address that apprise rejects; in both cases
+    no entry was claimed.
     """
     addresses = list(urls) or urls_of(home)
     if not addresses:
@@ -43,7 +44,7 @@ def notify(home: Home, urls: Sequence[str] = ()) -> Notified:
     if not any(needs.listing(home.layout)):
         return Notified()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # apprise loads every plugin, and what they use
+        warnings.simplefilter("ignore")  # apprise loads every plugin, and their dependencies warn
         return _tell(home, _sender(addresses))
 
 
@@ -66,7 +67,7 @@ def _sender(addresses: Sequence[str]) -> Any:
             "package", "apprise", hint="notifications come with: pip install 'vyane[notify]'"
         ) from None
     logging.getLogger("apprise").addHandler(logging.NullHandler())
-    logging.getLogger("apprise").propagate = False  # its lines may hold addresses
+    logging.getLogger("apprise").propagate = False  # its log lines may contain addresses
     sender = apprise.Apprise()
     for position, address in enumerate(addresses, 1):
         if not sender.add(address):
@@ -80,9 +81,12 @@ def _sender(addresses: Sequence[str]) -> Any:
 
 
 def _send(home: Home, sender: Any, entry: dict[str, Any]) -> bool:
-    """Whether every address took it. The text of others cannot imitate one of ours."""
+    """Send one entry. Return whether every address accepted it.
+
+    The entry's text is neutralised, so that text written by others cannot imitate vyane's own.
+    """
     title = home.templates.fill("notice-title", id=entry["id"])
     try:
         return bool(sender.notify(title=title, body=neutralise(sentence(entry))))
-    except Exception:  # a plugin of apprise's: whatever it raises, nobody was told
+    except Exception:  # a plugin of apprise may raise anything: the entry was not sent
         return False
