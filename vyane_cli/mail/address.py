@@ -1,4 +1,4 @@
-"""Addressing: an address as people type it → the inboxes that it means."""
+"""Address resolution: an address as people type it → the inboxes that it means."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def find_address(text: str, workers: registry.Registry) -> Address:
-    """The address; one that is none names the nearest workers."""
+    """Parse an address.
+
+    InvalidInputError for a malformed one, with the nearest worker names as a hint.
+    """
     try:
         return parse_address(text)
     except InvalidInputError as error:
@@ -34,7 +37,7 @@ def find_address(text: str, workers: registry.Registry) -> Address:
 def resolve(
     home: Home, workers: registry.Registry, address: Address, speaker: Speaker
 ) -> list[Target]:
-    """The targets of an address; NotFoundError with the nearest names when there is none."""
+    """Return the targets of an address; NotFoundError with the nearest names for an unknown one."""
     layout = home.layout
     own = workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None
     match address.kind:
@@ -82,7 +85,10 @@ def resolve(
 
 
 def check_channel(home: Home, name: str) -> None:
-    """NotFoundError for one that is not set up: nothing would show the message."""
+    """Check that a channel is set up.
+
+    NotFoundError otherwise, because no channel would show the message.
+    """
     if home.channels is None or name in home.config.channels:
         return
     there = list(home.config.channels)

@@ -1,13 +1,13 @@
-"""The archive: settled messages by the month in which they were sent, with all that befell them.
+"""The archive: settled messages by the month in which they were sent, with all their records.
 
-`messages/archive/YYYY-MM/messages.jsonl` (month of the message's `ts`, in UTC). Each line is a
-record as the inbox had it, without its head and about one message only, so that a fold of the
-lines of one id is that message. Written by `gc` alone, under the archive's lock, and flushed
-before the inbox is rewritten. A crash in between leaves a message in both; its next archiving
-appends what is missing, which is then nothing.
+The file is `messages/archive/YYYY-MM/messages.jsonl` (month of the message's `ts`, in UTC). Each
+line is a record as the inbox had it, without its head and about one message only, so that a fold of
+the lines of one id gives that message. Only `gc` writes the archive, under the archive's lock, and
+flushes it before the inbox is rewritten. A crash in between leaves a message in both; its next
+archiving appends the missing records, which are then none.
 
-A purge takes the text out of archived messages (and out of the copies in outboxes): one rewrite of
-a file, under its lock, with every id and every step of every message as they were.
+A purge removes the text from archived messages (and from the copies in outboxes): one rewrite of a
+file, under its lock, that keeps every id and every step of every message.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Records = Sequence[Mapping[str, Any]]
 
 
 class SettledMessage(NamedTuple):
-    """A message to which nothing can happen any more, and its records in file order."""
+    """A settled message, which can no longer change, and its records in file order."""
 
     entry: MailEntry
     records: Records
 
     @property
     def month(self) -> str:
-        """The archive it belongs to."""
+        """Return the month (`YYYY-MM`) of the archive that the message belongs to."""
         return time.strftime("%Y-%m", time.gmtime(max(self.entry.message.ts, 0)))
 
     @property
     def at(self) -> float:
-        """Since when it is settled, in Unix seconds; an expired one since its time was over."""
+        """Return when the message was settled, in Unix seconds; if expired, the end of its TTL."""
         message = self.entry.message
         if self.entry.status is MessageStatus.EXPIRED:
             return message.ts + message.ttl_seconds
@@ -48,9 +48,9 @@ class SettledMessage(NamedTuple):
 
 
 def settled(path: str, before_s: float) -> list[SettledMessage]:
-    """The messages of an inbox that have been settled since before a moment. Takes no lock.
+    """Return the messages of an inbox that were settled before a moment. Takes no lock.
 
-    One pass: reading costs what the file holds, however many messages that is.
+    One pass: the cost depends on the size of the file, not on the number of messages.
     """
     own: dict[str, list[dict[str, Any]]] = {}
     for line in journal.read(path):
@@ -67,7 +67,7 @@ def settled(path: str, before_s: float) -> list[SettledMessage]:
 
 
 def _about(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A record once for each message that it is about: (id, the record without the others)."""
+    """Yield (id, record without the other ids) for each message that the record is about."""
     plain = {key: value for key, value in record.items() if key not in ("v", "crc", "head")}
     if record.get("op") == Op.MESSAGE:
         yield str(brought(record).get("id")), plain
@@ -77,9 +77,10 @@ def _about(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def keep(layout: Layout, messages: Sequence[SettledMessage], deadline: locks.Deadline) -> None:
-    """Archive them. On disk when this returns; what is archived already is not written again.
+    """Append settled messages to the archive. On disk when this returns.
 
-    A crash keeps a prefix of the records; the next call adds the rest.
+    Records that are already archived are not written again. A crash keeps a prefix of the records;
+    the next call adds the rest.
     """
     months: dict[str, list[SettledMessage]] = {}
     for one in messages:
@@ -99,7 +100,7 @@ def keep(layout: Layout, messages: Sequence[SettledMessage], deadline: locks.Dea
 
 
 def _count(path: str, ids: Collection[str]) -> dict[str, int]:
-    """How many records of each of these messages the archive has."""
+    """Return how many records of each of these messages the archive has."""
     counts: dict[str, int] = {}
     for line in journal.read(path):
         for message_id, _ in _about(line.record or {}):
@@ -109,9 +110,9 @@ def _count(path: str, ids: Collection[str]) -> dict[str, int]:
 
 
 def cut(path: str, root: str, ids: Collection[str]) -> None:
-    """Take archived messages out of their inbox. The caller holds its lock.
+    """Remove archived messages from their inbox. The caller holds the inbox's lock.
 
-    Damaged lines go to the quarantine first: a rewrite must not swallow them. A crash leaves the
+    Damaged lines are quarantined first, because a rewrite must not lose them. A crash leaves the
     old or the new file.
     """
     box = inbox.Inbox(path, root)
@@ -122,18 +123,18 @@ def cut(path: str, root: str, ids: Collection[str]) -> None:
 
 
 class Purged(NamedTuple):
-    """What a purge of one file took out."""
+    """The messages and blobs that a purge of one file affected."""
 
     ids: tuple[str, ...] = ()
     blobs: tuple[str, ...] = ()
-    """Digests of the files that held the rest of long results."""
+    """Digests of the blobs that held the rest of long results."""
 
 
 def purge(path: str, root: str, chosen: Callable[[Mapping[str, Any]], bool]) -> Purged:
     """Empty the payload and summary of the chosen messages. The caller holds the file's lock.
 
-    `chosen` is asked with each message as the file has it. A file without such a message is not
-    touched; damaged lines go to the quarantine. A crash leaves the old or the new file.
+    `chosen` is called with each message in its stored form. A file without such a message is left
+    untouched; damaged lines are quarantined. A crash leaves the old or the new file.
     """
     if not os.path.exists(path):
         return Purged()

@@ -11,9 +11,12 @@ from vyane_cli.storage.layout import Layout
 
 
 def keep_blob(layout: Layout, digest: str, text: str) -> None:
-    """Keep a long text under the SHA-256 of its bytes, durably. Kept twice it is the same file.
+    """Save a long text under the SHA-256 of its bytes, durably.
 
-    Under the registry's lock, as `gc` takes one away that no message names and that is old.
+    A second save refreshes the same file.
+
+    Under the registry's lock, which `gc` also holds while it removes an old blob that no message
+    names.
     """
     path = layout.blob(digest)
     if os.path.exists(path):
@@ -28,7 +31,10 @@ def keep_blob(layout: Layout, digest: str, text: str) -> None:
 
 
 def read_blob(layout: Layout, digest: str) -> str | None:
-    """The text of a blob; None when it is gone. CorruptStateError when it is another text."""
+    """Return the text of a blob; None when the file is missing.
+
+    CorruptStateError when the text does not match its digest.
+    """
     path = layout.blob(digest)
     try:
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Storing a message: the append to an inbox, the markers around it, and the ring after it."""
+"""Storage of messages: the append to an inbox, the markers around it, and the ring after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """Where a message goes: an inbox, and the worker that reads it."""
+    """The target of a message: an inbox, and the worker that reads it."""
 
     kind: ToKind
     id: str
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
 
 def target_of(home: Home, worker: Worker) -> Target:
-    """The inbox of a worker."""
+    """Return the target of a message to a worker."""
     path = home.layout.inbox(worker.id)
     logical = worker.logical_session_id
     return Target(
@@ -65,9 +65,10 @@ def store(
     """Append one message to its inbox and ring. On disk when this returns.
 
     Markers are set before the append and the wake file is written after it, all under the inbox
-    lock: whoever sees the ring finds the message. An order of the control lane is a fact of the
-    target's timeline first: a crash in between leaves a fact that names a message which was not
-    sent; `noted`: it is there already. DurabilityUnknownError carries the id.
+    lock: a session that sees the ring finds the message. An order of the control lane is first
+    recorded as a fact in the target's timeline; a crash in between leaves a fact that names an
+    unsent message. `noted`: that fact is already recorded. DurabilityUnknownError carries the
+    message id.
     """
     locks = [(LockKind.INBOX, target.lock)]
     known = target.worker and target.logical_session and not noted
@@ -86,7 +87,11 @@ def store(
 
 
 def store_held(home: Home, target: Target, message: Message, clock: Clock) -> None:
-    """The same for a caller that holds the inbox's lock, of a message that is no order."""
+    """Store a message like `store`, for a caller that already holds the inbox lock.
+
+    No fact is recorded in the timeline, so the message must not be a takeover or a cancel unless
+    its fact is already there.
+    """
     layout = home.layout
     session = ""
     if target.worker:
@@ -98,7 +103,7 @@ def store_held(home: Home, target: Target, message: Message, clock: Clock) -> No
         )
     try:
         inbox.append(target.path, layout.root, message, clock)
-    except DurabilityUnknownError:  # it is there, and will be delivered
+    except DurabilityUnknownError:  # it is in the inbox, and will be delivered
         _ring(home, target, message, session, clock)
         raise
     _ring(home, target, message, session, clock)
@@ -111,9 +116,9 @@ def store_each(
     *,
     keyed: bool = False,
 ) -> None:
-    """Store each message for its target. One that fails holds up no other.
+    """Store each message for its target. A failure does not stop the other targets.
 
-    The error says who has it all the same, so that nobody is sent it twice.
+    The error names the targets that got the message, so that it is not sent to them twice.
     """
     unsure: DurabilityUnknownError | None = None
     failed: VyaneError | None = None
@@ -138,7 +143,7 @@ def store_each(
 
 
 def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
-    """What an order of the control lane is in the timeline of the one that gets it."""
+    """Return the timeline fact of an order of the control lane; None for any other message."""
     match message.kind:
         case MessageKind.TAKEOVER:
             soft = message.payload.get("interrupt_first") is False
@@ -160,7 +165,10 @@ def fact_of(message: Message) -> tuple[EventKind, dict[str, Any]] | None:
 
 
 def _ring(home: Home, target: Target, message: Message, session: str, clock: Clock) -> None:
-    """The message is stored: a ring that fails is made up for by any other session's tick."""
+    """Ring the target.
+
+    Errors are ignored: the message is stored, and any session's tick rings again.
+    """
     if not (message.startable and target.worker):
         return
     try:
@@ -172,9 +180,10 @@ def _ring(home: Home, target: Target, message: Message, session: str, clock: Clo
 def reach_targets(
     home: Home, targets: Sequence[Target], messages: Sequence[Message], clock: Clock
 ) -> None:
-    """The ways to a session that are no ring, once the messages are stored and no lock is held.
+    """Reach the targets' sessions by slower ways than a ring, such as keystrokes or a resume.
 
-    They take their time. A failure is made up for by the next round.
+    Call it once the messages are stored and no lock is held. Errors are ignored: the next round
+    retries.
     """
     for target, message in zip(targets, messages, strict=True):
         if message.startable and target.worker:
@@ -185,7 +194,7 @@ def reach_targets(
 
 
 def keep_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> None:
-    """The outbox is for people who look: it is not flushed, and its failure is no failure."""
+    """Copy the messages to the sender's outbox, for reading only: not flushed, errors ignored."""
     if speaker.kind is not FromKind.WORKER:
         return
     path = home.layout.outbox(speaker.id)
@@ -202,7 +211,10 @@ def keep_copy(home: Home, speaker: Speaker, messages: Sequence[Message]) -> None
 
 
 def is_stored(home: Home, target: Target, message: Message) -> bool:
-    """Whether the message is in its inbox or archived; in the inbox it is flushed once more."""
+    """Return whether the message is in its inbox or archived.
+
+    In the inbox it is flushed once more.
+    """
     needle = b'"id":"%s"' % message.id.encode()
     with home.held((LockKind.INBOX, target.lock)):
         if journal.has_record(target.path, needle):
@@ -227,17 +239,17 @@ BROADCAST_EVERY_S = 60.0
 
 
 class Sent(NamedTuple):
-    """What was stored: one message, or the copies of a broadcast."""
+    """The result of a send: one message, or the copies of a broadcast."""
 
     messages: tuple[Message, ...]
     repeated: bool = False
-    """The idempotency key was known: nothing new was stored."""
+    """True when the idempotency key was known and nothing new was stored."""
     names: tuple[str, ...] = ()
-    """The recipients, as people know them, one for each message."""
+    """Names of the recipients, one for each message."""
 
     @property
     def message(self) -> Message:
-        """The first, and mostly only, message."""
+        """Return the first message, which is usually the only one."""
         return self.messages[0]
 
 
@@ -246,10 +258,10 @@ def _digest(*parts: str) -> str:
 
 
 def _content(messages: Sequence[Message], family: str) -> str:
-    """What makes two sends under one key the same: what the sender wrote, and to whom.
+    """Return a digest that two sends under one key share: the text as written, and the addressee.
 
-    Not what we derive, which may have changed since: lane, links, the recipients of a broadcast,
-    or who belongs to a `family` (`children`).
+    Derived values are left out, because they may have changed since: lane, links, the recipients of
+    a broadcast, or the members of a `family` (`children`).
     """
     addressed = sorted({f"{message.to_kind}:{message.to_id}" for message in messages})
     if family:
@@ -269,10 +281,11 @@ def send_once(
     clock: Clock,
     family: str = "",
 ) -> Sent:
-    """The same key and content is the same send. The key, with its recipients, is kept first.
+    """Send messages under an idempotency key: the same key and content is the same send.
 
-    A crash in between leaves a key whose messages are in no inbox: the retry stores them under
-    the same ids, so that it completes what was begun.
+    The key and its recipients are saved first. A crash in between leaves a key whose messages are
+    in no inbox: the retry stores them under the same ids and so completes the send. ConflictError
+    when the key was used for another message.
     """
     if not 0 < len(key) <= 256:
         raise InvalidInputError("idempotency-key", key, "1 to 256 characters")
@@ -325,7 +338,7 @@ def _key_record(
 def _as_first_sent(
     home: Home, known: Mapping[str, Any], targets: Sequence[Target], template: Message
 ) -> tuple[list[Target], list[Message]]:
-    """The targets and messages of the first send under a key."""
+    """Return the targets and messages of the first send under a key."""
     template = template._replace(
         ts=float(known["ts"]), correlation_id=known.get("correlation_id") or None
     )
@@ -346,9 +359,9 @@ def _as_first_sent(
 
 
 def take_broadcast_turn(home: Home, clock: Clock, key: str = "") -> None:
-    """One broadcast a minute for the whole state folder: RefusedError, and nothing is stored.
+    """Take the turn for a broadcast: one a minute for the whole state folder, else RefusedError.
 
-    A retry under the key that has the turn goes on with it.
+    A refused broadcast stores nothing. A retry under the key that has the turn may continue.
     """
     layout = home.layout
     with home.held((LockKind.BROADCAST, "")):

@@ -1,4 +1,4 @@
-"""The text form of a message as the model sees it: plain, no tags, sender and id first."""
+"""Envelopes: messages as the model sees them, in plain text without tags, sender and id first."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vyane_cli.mail.message import MessageKind, body_of
 from vyane_cli.sessions.speaker import FromKind
 
 BUDGET = 9_500
-"""Characters (UTF-16 units) of one hook output: hosts cut at 10,000."""
+"""Most characters (UTF-16 units) of one hook output: hosts cut at 10,000."""
 
 
 class EnvelopePage(NamedTuple):
-    """One output: its text, the messages wholly in it, and how many wait behind it."""
+    """One hook output: its text, the messages wholly in it, and how many wait behind them."""
 
     text: str
     shown: tuple[MailEntry, ...]
@@ -23,7 +23,7 @@ class EnvelopePage(NamedTuple):
 
 
 def render_entry(entry: MailEntry, templates: Templates, *, last_step: str = "") -> str:
-    """The envelope of one message."""
+    """Return the envelope of one message."""
     message = entry.message
     name = "takeover" if message.kind is MessageKind.TAKEOVER else "message"
     if message.decides:
@@ -56,14 +56,14 @@ def render_entry(entry: MailEntry, templates: Templates, *, last_step: str = "")
 
 
 def sender_of(entry: MailEntry) -> str:
-    """Who speaks, in words that no name can imitate: the kind comes first."""
+    """Return the sender in words that no name can imitate: the kind comes first."""
     message = entry.message
     name = neutralise(message.from_name or message.from_id).replace("\n", " ")
     return f"{message.from_kind} {name}"
 
 
 def render_head(entry: MailEntry, templates: Templates, room: int, *, last_step: str = "") -> str:
-    """The beginning of a message that is too long for any output, and how to read the rest."""
+    """Return the beginning of a message too long for any output, and how to read the rest."""
     whole = render_entry(entry, templates, last_step=last_step)
     total = utf16_length(body_of(entry.message))
     tail = "\n" + templates.fill("rest", id=entry.message.id, total=total)
@@ -73,9 +73,11 @@ def render_head(entry: MailEntry, templates: Templates, room: int, *, last_step:
 def paginate(
     entries: Sequence[MailEntry], templates: Templates, *, preface: str = "", last_step: str = ""
 ) -> EnvelopePage:
-    """Whole messages in the given order until one does not fit; the rest is counted.
+    """Return a page of whole messages, in the given order, up to the first that does not fit.
 
-    A message that would not fit in any output is shown as its head when it is the first.
+    The messages left are counted.
+
+    A message that would not fit in any output is shown as its head when it comes first.
     """
     parts = [preface] if preface else []
     used = utf16_length(preface)

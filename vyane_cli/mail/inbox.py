@@ -1,7 +1,7 @@
-"""An inbox on disk: fold what is unsettled, append changes, compact.
+"""An inbox on disk: fold the unsettled messages, append changes, compact.
 
-The last line's head says where the oldest unsettled message begins, so that reading costs what is
-unsettled and not what was ever sent.
+The head in the last line has the offset of the oldest unsettled message, so that the cost of
+reading depends on the unsettled messages, not on all that were ever sent.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 class InboxReading(NamedTuple):
-    """An inbox as a reader without the lock sees it."""
+    """An inbox as read without its lock."""
 
     mailbox: Mailbox
     damage: tuple[journal.DamagedLine, ...] = ()
     unknown: tuple[tuple[int, str], ...] = ()
-    """(offset, kind) of messages that this version does not know."""
+    """(byte offset, kind) of messages whose kind this version does not know."""
 
 
 def read(path: str, *, whole: bool = False) -> InboxReading:
-    """Fold an inbox without its lock: what is unsettled, or the `whole` file."""
+    """Fold an inbox without its lock: from the oldest unsettled message, or the `whole` file."""
     start = 0
     if not whole:
         start = read_head(path).open
@@ -55,7 +55,7 @@ def read(path: str, *, whole: bool = False) -> InboxReading:
 
 
 def read_head(path: str) -> Head:
-    """The head of an inbox without its lock, from its last line alone."""
+    """Return the head of an inbox from its last line, without its lock."""
     last = journal.read_last(path)
     return parse_head(last.record.get("head")) if last is not None and last.record else Head()
 
@@ -79,7 +79,7 @@ def _unknown(records: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[tuple[in
 
 
 def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
-    """Every record that names the message, in file order: what `why` tells."""
+    """Return every record that names the message, in file order, for `why`."""
     found = []
     for line in journal.read(path):
         record = line.record
@@ -92,7 +92,7 @@ def records_of(path: str, message_id: str) -> list[dict[str, Any]]:
 
 
 def last_sent(outbox: str) -> Message | None:
-    """The last message that a worker's outbox has a copy of."""
+    """Return the last message copied to a worker's outbox; None when it has none."""
     last = journal.read_last(outbox)
     return parse_message(last.record.get("message")) if last is not None and last.record else None
 
@@ -100,9 +100,10 @@ def last_sent(outbox: str) -> Message | None:
 def append(path: str, root: str, message: Message, clock: Clock) -> None:
     """Append a pending message, under the inbox's lock. On disk when this returns.
 
-    Nothing is folded: the last line's head goes on, so that a send costs the same whatever waits.
-    Its `open` may name a message that is settled by now; the next change moves it.
-    StorageError: nothing was stored. DurabilityUnknownError: stored, not confirmed.
+    Nothing is folded: the head of the last line is copied, so that the cost of a send does not
+    depend on the waiting mail. The head's `open` may name a message that is already settled; the
+    next change moves it. StorageError: nothing was stored. DurabilityUnknownError: stored, not
+    confirmed.
     """
     writer = journal.open_writer(path, root)
     try:
@@ -120,7 +121,7 @@ def append(path: str, root: str, message: Message, clock: Clock) -> None:
 
 
 class InboxStep(NamedTuple):
-    """One record about some messages, and the head as it is after it."""
+    """One record about some messages, and the head after it."""
 
     op: Op
     ids: Sequence[str]
@@ -129,7 +130,7 @@ class InboxStep(NamedTuple):
 
 
 def steps_of(changes: Iterable[InboxChange]) -> list[InboxStep]:
-    """Return what planned changes of one inbox write to it."""
+    """Return the steps that planned changes of one inbox write to it."""
     return [InboxStep(one.op, one.ids, one.fields, one.head) for one in changes]
 
 
@@ -165,7 +166,7 @@ class Inbox:
 
     @property
     def mailbox(self) -> Mailbox:
-        """The inbox as it stands now."""
+        """Return the current head and messages of the inbox."""
         return Mailbox(self.head, tuple(self.entries.values()))
 
     def close(self) -> None:
@@ -181,7 +182,7 @@ class Inbox:
         *,
         durable: bool = True,
     ) -> None:
-        """Append one record about these messages, with the head as it is after it."""
+        """Append one record about these messages, with the head after it."""
         self.change_all([InboxStep(op, ids, fields, head)], durable=durable)
 
     def change_all(self, steps: Sequence[InboxStep], *, durable: bool = True) -> None:
@@ -197,19 +198,20 @@ class Inbox:
         self.writer.append(records, durable=durable)
 
     def _head(self, head: Head) -> Head:
-        """`head` with the offset of the oldest unsettled message.
+        """Return `head` with the offset of the oldest unsettled message.
 
-        Of what is appended now if there is none: to begin at a settled record is harmless.
+        When every message is settled, it is the offset of the record about to be appended: to begin
+        at a settled record is harmless.
         """
         offsets = [e.offset for e in self.entries.values() if not e.settled]
         return head._replace(open=min(offsets, default=self.writer.end))
 
     def repair(self) -> None:
-        """Damaged lines go to the quarantine whole; the good ones become the new file."""
+        """Quarantine damaged lines whole; the sound records become the new file."""
         self._rewrite(journal.sound_records(self.writer))
 
     def _rewrite(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the file by these records with their heads made anew.
+        """Replace the file by these records with recomputed heads.
 
         A crash leaves the old or the new file.
         """
@@ -242,7 +244,7 @@ class Inbox:
         self.head, self.entries = head, entries
 
     def drop(self, ids: frozenset[str]) -> None:
-        """Rewrite the file without these messages (they are in the archive by now)."""
+        """Rewrite the file without these messages, which are already in the archive."""
         kept: list[Mapping[str, Any]] = []
         for record in journal.sound_records(self.writer):
             if record.get("op") == Op.MESSAGE:
@@ -260,12 +262,12 @@ class Inbox:
 
 
 def exists(path: str) -> bool:
-    """Whether there is such an inbox at all."""
+    """Return whether the inbox file exists."""
     return os.path.exists(path)
 
 
 def boxes_of(home: Home, worker_id: str, logical: str) -> list[str]:
-    """The inboxes that a worker reads."""
+    """Return the paths of the inboxes that a worker reads."""
     layout = home.layout
     paths = [layout.inbox(worker_id)]
     if logical and exists(layout.session_inbox(logical)):
@@ -274,16 +276,16 @@ def boxes_of(home: Home, worker_id: str, logical: str) -> list[str]:
 
 
 class Waiting(NamedTuple):
-    """What waits in the inboxes of a worker."""
+    """The mail that waits in the inboxes of a worker."""
 
     pending: int
     oldest_ts: float | None
     takeover: str = ""
-    """The takeover that is not over, if there is one."""
+    """Id of the open takeover; empty when none is open."""
 
 
 def waiting(home: Home, worker_id: str, logical: str) -> Waiting:
-    """How many messages are pending, and since when."""
+    """Return how many messages are pending, the time of the oldest, and the open takeover."""
     boxes = [read(path).mailbox for path in boxes_of(home, worker_id, logical)]
     pending = [entry.message.ts for box in boxes for entry in box.pending]
     return Waiting(len(pending), min(pending, default=None), takeover_of(boxes))

@@ -1,4 +1,4 @@
-"""Look-ups: a message by its id, wherever it lies; the records that tell its story."""
+"""Look-up of messages: one by its id in any inbox or archive, or a list of a session's messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageText:
-    """All of a message's text."""
+    """The whole text of a message."""
 
     id: str
     text: str
@@ -58,12 +58,12 @@ class FoundMessage(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """The message itself."""
+        """Return the message itself."""
         return self.entry.message
 
 
 def find_message(home: Home, text: str) -> FoundMessage:
-    """A message by its id, or by a unique beginning or end of it (six characters or more)."""
+    """Find a message by its id, or by a unique beginning or end of it (six characters or more)."""
     typed, text = text, text.strip().upper()
     if not is_safe_id(text) or len(text) < 6:
         raise InvalidInputError(
@@ -97,7 +97,7 @@ def find_message(home: Home, text: str) -> FoundMessage:
 
 
 def whole_text(home: Home, message: Message) -> str:
-    """All of a message's text: that of a long result lies in a file of its own."""
+    """Return the whole text of a message; that of a long result is read from its blob."""
     reference = message.payload.get("summary_ref")
     if not isinstance(reference, Mapping):
         return body_of(message)
@@ -108,7 +108,7 @@ def whole_text(home: Home, message: Message) -> str:
 
 
 def message_files(home: Home) -> list[str]:
-    """Every inbox, then the archives, newest month first."""
+    """Return the paths of every inbox, then of the archives, newest month first."""
     layout = home.layout
     boxes = [
         layout("messages", "inbox", name)
@@ -123,7 +123,7 @@ LIMIT_MAX = 1000
 
 
 class Listing(NamedTuple):
-    """Messages by time, and the lines that are none: what these held is not among the rows."""
+    """Messages by time, and the damaged lines, whose messages are missing from the rows."""
 
     rows: tuple[ShownMessage, ...]
     damaged: list[CorruptStateError]
@@ -139,9 +139,10 @@ def list_messages(
     limit: int = 100,
     everything: bool = False,
 ) -> Listing:
-    """A worker's (or logical session's) messages by time, the newest `limit` of them.
+    """Return the messages of a worker or logical session by time, the newest `limit` of them.
 
-    By default what is not settled and the last settled ones that are still in the inbox.
+    By default these are the unsettled messages, and the last settled ones that are still in the
+    inbox.
     """
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidInputError("limit", limit, f"between 1 and {LIMIT_MAX}")

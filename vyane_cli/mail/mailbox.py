@@ -1,8 +1,8 @@
-"""The fold of an inbox: which messages it holds, and how far each has come.
+"""The fold of an inbox: its messages, and the state of each.
 
-An inbox is a journal. A message is one immutable record; what happens to it later is further
-records that name its id. Each record carries the `Head` as it is after it, so the last line alone
-says where the oldest unsettled message begins and what the target may be started with.
+An inbox is a journal. A message is one immutable record; later events of the message are further
+records that name its id. Each record carries the `Head` after it, so the last line has the offset
+of the oldest unsettled message and the facts that decide whether the target may be started.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Op(StrEnum):
-    """What one record of an inbox says. `ids` of all but MESSAGE name the messages it is about."""
+    """The kinds of inbox record.
+
+    `ids` of all but MESSAGE name the messages that the record is about.
+    """
 
     MESSAGE = "message"
     ATTEMPT = "attempt"  # a rule held or refused it
@@ -31,18 +34,18 @@ class Op(StrEnum):
     RETURNED = "returned"  # it is pending again, marked
     EXPIRED = "expired"
     FAILED = "failed"
-    RELEASED = "released"  # the handshake is over
+    RELEASED = "released"  # the handshake has ended
 
 
 class HandshakeStage(StrEnum):
-    """Where a handshake stands."""
+    """The stages of a handshake."""
 
     WAIT_START = "wait_start"
     WAIT_DONE = "wait_done"
 
 
 class Handshake(NamedTuple):
-    """One start at a time: opened by a start, closed by any terminal of the turn it made."""
+    """A start in progress, one at a time: opened by a start, closed by any terminal of its turn."""
 
     id: str
     session: str
@@ -55,24 +58,24 @@ class Carried(NamedTuple):
 
     id: str
     turn: str
-    """Ours, not the host's: a turn that vyane continues at a Stop is another one."""
+    """vyane's turn id, not the host's: a turn that vyane continues at a Stop is another turn."""
 
 
 class Head(NamedTuple):
-    """What the last line of an inbox says about the whole of it."""
+    """The state of a whole inbox, as its last line has it."""
 
     open: int = 0
-    """Byte offset of the oldest unsettled message's record; the file's end when there is none."""
+    """Byte offset of the oldest unsettled message's record; the file's end when all are settled."""
     handshake: Handshake | None = None
     normal_ms: int | None = None
-    """Boot clock of the last turn that vyane started with normal mail."""
+    """Boot clock, in ms, of the last turn that vyane started with normal mail."""
     starts_ms: tuple[int, ...] = ()
-    """Boot clock of the starts of the last hour: the rate guard."""
+    """Boot clock, in ms, of the starts of the last hour: the rate guard."""
     takeover: Carried | None = None
 
 
 class DeliveryClaim(NamedTuple):
-    """Who is showing a message at this moment."""
+    """A claim: the process and session that are showing a message at this moment."""
 
     by: Process
     guard: int
@@ -82,7 +85,7 @@ class DeliveryClaim(NamedTuple):
 
 
 class MailEntry(NamedTuple):
-    """A message and how far it has come."""
+    """A message and its state."""
 
     message: Message
     offset: int
@@ -90,39 +93,39 @@ class MailEntry(NamedTuple):
     boot_ms: int = 0
     status: MessageStatus = MessageStatus.PENDING
     marks: int = 0
-    """How often it came back after it may have been shown."""
+    """How often the message came back after it may have been shown."""
     claim: DeliveryClaim | None = None
     handed: bool = False
     started: bool = False
-    """Whether the delivery made a turn happen."""
+    """True when the delivery started a turn."""
     session: str = ""
     turn: str = ""
     """The host's id of the carrying turn; empty for a SessionStart."""
     host: tuple[int, int] | None = None
-    """(pid, start) of the host's process that it was given to."""
+    """(pid, start) of the host's process that the message was given to."""
     moved_ms: int = 0
-    """Boot clock of its last record."""
+    """Boot clock, in ms, of the message's last record."""
     offered_ms: int | None = None
-    """Boot clock of the first start with it that its session left unanswered."""
+    """Boot clock, in ms, of the first start with the message that its session left unanswered."""
     rule: str = ""
-    """The rule that held it last."""
+    """The rule of the last claim, hand-over or attempt, such as the one that held the message."""
     delivered_at: float | None = None
     consumed_at: float | None = None
     failure_reason: str | None = None
 
     @property
     def settled(self) -> bool:
-        """Whether nothing can happen to it any more."""
+        """Return whether the message is settled, so that it can no longer change."""
         return self.status in FINAL
 
     @property
     def waiting(self) -> bool:
-        """Whether it may be claimed."""
+        """Return whether the message may be claimed."""
         return self.status is MessageStatus.PENDING and self.claim is None and not self.handed
 
 
 NO_START = "no-start"
-"""Why a start was given up: a person is called, and the next start is counted anew."""
+"""Reason for giving up a start: the person is called, and starts are counted from zero again."""
 
 FINAL = (MessageStatus.CONSUMED, MessageStatus.EXPIRED, MessageStatus.FAILED)
 
@@ -153,7 +156,10 @@ NEXT: Mapping[MessageStatus, Mapping[Op, MessageStatus]] = {
 
 
 def advance(entry: MailEntry, op: Op, record: Mapping[str, Any]) -> MailEntry:
-    """The entry after one more record; unchanged when the record has no row (a late repeat)."""
+    """Return the entry after one more record.
+
+    The entry is unchanged when the table has no row for the record (a late repeat).
+    """
     status = NEXT[entry.status].get(op)
     if status is None:
         return entry
@@ -192,7 +198,10 @@ def advance(entry: MailEntry, op: Op, record: Mapping[str, Any]) -> MailEntry:
 
 
 def _offered(entry: MailEntry, record: Mapping[str, Any]) -> int:
-    """Since when its session leaves it unanswered: another session, or boot, begins anew."""
+    """Return since when the session leaves the message unanswered, on the boot clock in ms.
+
+    Another session, or another boot, starts the count again.
+    """
     now_ms = _whole(record.get("boot_ms"))
     same = entry.session == str(record.get("session") or "")
     first = entry.offered_ms if same else None
@@ -200,30 +209,30 @@ def _offered(entry: MailEntry, record: Mapping[str, Any]) -> int:
 
 
 class Mailbox(NamedTuple):
-    """An inbox as it stands: its head and its messages in file order."""
+    """The head of an inbox and its messages in file order."""
 
     head: Head
     entries: tuple[MailEntry, ...] = ()
 
     def find(self, message_id: str) -> MailEntry | None:
-        """The entry of one message, if the fold reached back to it."""
+        """Return the entry of one message; None when the fold did not reach back to it."""
         return next((e for e in self.entries if e.message.id == message_id), None)
 
     @property
     def unsettled(self) -> tuple[MailEntry, ...]:
-        """What may still change, oldest first."""
+        """Return the messages that may still change, oldest first."""
         return tuple(entry for entry in self.entries if not entry.settled)
 
     @property
     def pending(self) -> tuple[MailEntry, ...]:
-        """What waits for its reader, oldest first: unclaimed, or handed by a wake so far."""
+        """Return the waiting messages, oldest first: unclaimed, or so far only handed by a wake."""
         return tuple(entry for entry in self.unsettled if entry.waiting or entry.handed)
 
 
 def takeover_of(boxes: Iterable[Mailbox]) -> str:
-    """The id of the latest takeover that is not over: not read yet, or its turn still runs.
+    """Return the id of the latest open takeover: one not read yet, or whose turn still runs.
 
-    Empty when there is none, or when the person has decided it (`takeover --resolve`).
+    Empty when no takeover is open, or when the person has decided it (`takeover --resolve`).
     """
     open_ids, decided = set(), set()
     for box in boxes:
@@ -238,19 +247,19 @@ def takeover_of(boxes: Iterable[Mailbox]) -> str:
 
 
 def brought(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message that a record brings, in its stored form; empty when it brings none."""
+    """Return the message in a record, in its stored form; empty when the record has none."""
     message = record.get("message")
     return message if isinstance(message, Mapping) else {}
 
 
 def ids_of(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The messages that a record changes."""
+    """Return the ids of the messages that a record changes."""
     ids = record.get("ids")
     return tuple(one for one in ids if isinstance(one, str)) if isinstance(ids, list) else ()
 
 
 def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
-    """Fold (byte offset, record) pairs in file order. Total: what it does not know it passes over.
+    """Fold (byte offset, record) pairs in file order. Total: unknown records are skipped.
 
     A second message record with the id of an earlier one is the same message: the first wins.
     """
@@ -283,7 +292,10 @@ def fold(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Mailbox:
 
 
 def parse_message(data: object) -> Message | None:
-    """A message from its stored form; None when it is not one (a kind of a later version, say)."""
+    """Return a message from its stored form; None for any other data.
+
+    A message whose kind belongs to a later version gives None, too.
+    """
     if not isinstance(data, Mapping):
         return None
     try:
@@ -294,7 +306,7 @@ def parse_message(data: object) -> Message | None:
         known["lane"] = Lane(known["lane"])
         known["ts"], known["ttl_seconds"] = float(known["ts"]), float(known["ttl_seconds"])
         if not (abs(known["ts"]) < _LARGEST_S and 0 <= known["ttl_seconds"] < _LARGEST_S):
-            return None  # no time that a calendar has
+            return None  # outside any calendar
         message = Message(**known)
     except (KeyError, TypeError, ValueError):
         return None
@@ -306,12 +318,12 @@ def parse_message(data: object) -> Message | None:
 
 
 def render_message(message: Message) -> dict[str, Any]:
-    """The stored form of a message."""
+    """Return the stored form of a message."""
     return {**message._asdict(), "payload": dict(message.payload)}
 
 
 def render_entry(entry: MailEntry) -> dict[str, Any]:
-    """A message with its state, as `inbox --json` and `show --json` print it."""
+    """Return a message with its state, as `inbox --json` and `show --json` print it."""
     return {
         **render_message(entry.message),
         "delivered_at": entry.delivered_at,
@@ -325,12 +337,15 @@ def render_entry(entry: MailEntry) -> dict[str, Any]:
 
 
 def _whole(value: object) -> int:
-    """A number as it stands in a record; 0 for anything else: a checksum vouches for no type."""
+    """Return a number of a record as an integer; 0 for any other value.
+
+    A checksum does not vouch for a type.
+    """
     return int(value) if isinstance(value, int | float) and abs(value) < _LARGE else 0
 
 
 def _moment(value: object) -> float:
-    """A time in Unix seconds; 0 for anything else."""
+    """Return a time in Unix seconds; 0 for any other value."""
     return float(value) if isinstance(value, int | float) and abs(value) < _LARGE else 0.0
 
 
@@ -338,7 +353,7 @@ _LARGE, _LARGEST_S = 2.0**62, 1e11
 
 
 def parse_head(data: object) -> Head:
-    """The head of an inbox line; an empty one for anything else."""
+    """Return the head of an inbox line from its stored form; an empty head for any other value."""
     if not isinstance(data, Mapping):
         return Head()
     raw, normal = data.get("handshake"), data.get("normal_ms")
@@ -364,7 +379,7 @@ def parse_head(data: object) -> Head:
 
 
 def render_head(head: Head) -> dict[str, Any]:
-    """The stored form of a head; what is empty is left out."""
+    """Return the stored form of a head, without empty fields."""
     data: dict[str, Any] = {"open": head.open}
     if head.handshake is not None:
         data["handshake"] = head.handshake._asdict()
@@ -378,14 +393,14 @@ def render_head(head: Head) -> dict[str, Any]:
 
 
 def parse_host(data: object) -> tuple[int, int] | None:
-    """(pid, start) from its stored form, a list of the two."""
+    """Return (pid, start) from its stored form, a list of the two; None for any other value."""
     if isinstance(data, list) and len(data) == 2 and all(isinstance(one, int) for one in data):
         return data[0], data[1]
     return None
 
 
 def parse_claim(data: Mapping[str, Any]) -> DeliveryClaim:
-    """A claim from its record; an unreadable holder is a process that never was."""
+    """Return a claim from its record. An unreadable holder becomes a process that never existed."""
     return DeliveryClaim(
         by=parse_process(data.get("by")) or Process("", "", 0, 0),
         guard=_whole(data.get("guard")),
@@ -396,7 +411,7 @@ def parse_claim(data: Mapping[str, Any]) -> DeliveryClaim:
 
 
 class InboxChange(NamedTuple):
-    """One record for one inbox, with the head after it (its `open` is the store's to fill)."""
+    """One record for one inbox, with the head after it. `Inbox` fills in the head's `open`."""
 
     box: int
     op: Op

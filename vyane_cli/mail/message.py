@@ -1,4 +1,4 @@
-"""A message: its fields, what each kind must carry, who may send it, and its lane."""
+"""A message: its fields, the payload and permitted senders of each kind, and its lane."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 DAY_S = 86_400.0
 INFO_TTL_S = 3_600.0
 MONTH_S = 30 * DAY_S
-"""How long waits what is said once: to a reader that is closed for days, too."""
+"""TTL, in seconds, of messages that are sent once, also to a reader that is closed for days."""
 SUMMARY_MAX = 512
 TASK_ID_MAX = 256
 PAYLOAD_MAX_BYTES = 64 * 1024
 LAUNCHED = "launched"
-"""Key of a dispatch whose prompt went by its reader's launch. No sender can set it."""
+"""Payload key of a dispatch whose prompt its reader got at launch. No sender can set it."""
 
 
 class MessageKind(StrEnum):
-    """What a message asks for. Closed."""
+    """The kinds of message, by what each asks for. Closed."""
 
     TASK_DISPATCH = "task-dispatch"
     TASK_RESULT = "task-result"
@@ -38,7 +38,7 @@ class MessageKind(StrEnum):
 
 
 class ToKind(StrEnum):
-    """What is spoken to."""
+    """The kinds of target."""
 
     WORKER = "worker"
     LOGICAL_SESSION = "logical_session"
@@ -47,7 +47,7 @@ class ToKind(StrEnum):
 
 
 class Lane(StrEnum):
-    """Which gates apply. Derived, never chosen."""
+    """The lane of a message: the gates that apply to it. Derived, never chosen."""
 
     CONTROL = "control"
     DIRECT = "direct"
@@ -56,7 +56,7 @@ class Lane(StrEnum):
 
 
 class MessageStatus(StrEnum):
-    """How far a message has come. The last three are final."""
+    """The delivery status of a message. The last three are final."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -73,7 +73,7 @@ class Position(StrEnum):
 
 
 class Message(NamedTuple):
-    """One addressed, immutable request. Times are Unix seconds, as the file has them."""
+    """One addressed, immutable request. Times are Unix seconds, as in the file."""
 
     id: str
     ts: float
@@ -93,11 +93,11 @@ class Message(NamedTuple):
     parent_message_id: str | None = None
     correlation_id: str | None = None
     note: str = ""
-    """Why it is here when it was not first addressed to this reader (a name with a new owner)."""
+    """Why this reader got a message first addressed to another (a name with a new owner)."""
 
     @property
     def position(self) -> Position:
-        """When it may be handed over at the earliest."""
+        """Return the earliest moment at which the message may be handed over."""
         if self.kind is MessageKind.TAKEOVER and self.payload.get("interrupt_first") is False:
             return Position.BEFORE_NEXT_TURN
         given = self.payload.get("position", Position.AFTER_CURRENT_TOOL_CALL)
@@ -105,23 +105,23 @@ class Message(NamedTuple):
 
     @property
     def decides(self) -> str:
-        """The takeover that the person decides with this message; empty for any other."""
+        """Return the id of the takeover that the person decides with this message; else empty."""
         mine = self.from_kind is FromKind.HUMAN and self.kind is MessageKind.CONTEXT_INJECT
         return str(self.payload.get("takeover") or "") if mine else ""
 
     @property
     def interrupts(self) -> bool:
-        """Whether the next tool call of a busy session must not run for it."""
+        """Return whether the message stops the next tool call of a busy session."""
         return self.lane is Lane.CONTROL and self.position is not Position.BEFORE_NEXT_TURN
 
     @property
     def launched(self) -> bool:
-        """Whether its reader knows it from its launch: it is settled in silence."""
+        """Return whether the reader got the message at launch, so that it is settled silently."""
         return self.kind is MessageKind.TASK_DISPATCH and self.payload.get(LAUNCHED) is True
 
     @property
     def startable(self) -> bool:
-        """Whether it may make a turn happen."""
+        """Return whether the message may start a turn."""
         return self.lane is not Lane.QUIET
 
 
@@ -133,7 +133,10 @@ _DIRECT_KINDS = (MessageKind.TASK_DISPATCH, MessageKind.TASK_RESULT)
 def decide_lane(
     kind: MessageKind, from_kind: FromKind, to_kind: ToKind, *, awaited: bool = False
 ) -> Lane:
-    """First match: control, quiet, direct, normal. `awaited`: somebody is blocked on this reply."""
+    """Decide the lane of a message. First match: control, quiet, direct, normal.
+
+    `awaited`: a worker is blocked on this reply.
+    """
     if kind in _CONTROL_KINDS:
         return Lane.CONTROL
     if kind in _QUIET_KINDS or to_kind is ToKind.BROADCAST:
@@ -144,12 +147,12 @@ def decide_lane(
 
 
 def default_ttl_s(kind: MessageKind) -> float:
-    """How long a message of this kind waits when nobody says otherwise, in seconds."""
+    """Return the default TTL of a message of this kind, in seconds."""
     return INFO_TTL_S if kind is MessageKind.INFO else DAY_S
 
 
 class Relation(StrEnum):
-    """What the sender is to the target, as far as the registry knows."""
+    """The sender's relation to the target, as far as the registry knows it."""
 
     HUMAN = "human"
     PARENT = "parent"
@@ -165,7 +168,7 @@ DIRECTIONS: Mapping[MessageKind, tuple[Relation, ...]] = {
     MessageKind.TAKEOVER:       (Relation.HUMAN,),
     MessageKind.CANCEL:         (Relation.PARENT, Relation.HUMAN),
     MessageKind.CONTEXT_INJECT: tuple(Relation),
-    MessageKind.STATUS_UPDATE:  (Relation.CHILD,),  # to a channel: anybody
+    MessageKind.STATUS_UPDATE:  (Relation.CHILD,),  # to a channel: any sender
     MessageKind.INFO:           tuple(Relation),
 }
 
@@ -202,7 +205,7 @@ def check_direction(kind: MessageKind, relation: Relation, to_kind: ToKind) -> N
 
 
 def check_payload(kind: MessageKind, payload: object) -> dict[str, Any]:
-    """The payload when it fits its kind; InvalidInputError names the key otherwise."""
+    """Check a payload against its kind, and return it; InvalidInputError names the wrong key."""
     checked = check(PAYLOADS[kind], clean(payload, "payload"), "payload", of=kind)
     if kind is MessageKind.TASK_RESULT and not checked["success"] and not checked.get("error"):
         raise InvalidInputError(
@@ -217,14 +220,14 @@ def check_payload(kind: MessageKind, payload: object) -> dict[str, Any]:
 
 
 def parse_kind(text: str) -> MessageKind:
-    """The kind by its name; InvalidInputError lists them."""
+    """Return the kind with this name; InvalidInputError lists the kinds."""
     if text not in tuple(MessageKind):
         raise InvalidInputError("kind", text, "one of " + _of(MessageKind))
     return MessageKind(text)
 
 
 def check_summary(text: str) -> str:
-    """One line of at most 512 characters."""
+    """Check a summary: one line of at most 512 characters. Return it."""
     if "\n" in text or "\r" in text:
         raise InvalidInputError("summary", text, "a single line")
     if len(text) > SUMMARY_MAX:
@@ -233,28 +236,28 @@ def check_summary(text: str) -> str:
 
 
 _TEXTS = ("text", "instruction", "prompt", "head", "summary", "reason", "progress")
-"""Where a payload has its text: the first of these that is one."""
+"""Keys of a payload that may have its text. The first that holds a non-empty text counts."""
 
 _BESIDE: Mapping[MessageKind, tuple[str, ...]] = {
     MessageKind.TASK_DISPATCH: ("inherited_context", "expected_artifacts", "task"),
     MessageKind.TASK_RESULT: ("artifacts",),
     MessageKind.STATUS_UPDATE: ("progress", "phase", "metrics"),
 }
-"""What its reader is told beside the text. An `info` is free form: all that is in it."""
+"""Keys that the reader is shown beside the text. An `info` is free form: all its keys are shown."""
 
 BOUNCED = "bounced"
-"""Key of an `info` that names a message which was not delivered; its text says the rest too."""
+"""Payload key of an `info` that names an undelivered message; its text repeats the other keys."""
 
 
 def body_of(message: Message) -> str:
-    """All that its reader is told."""
+    """Return the full text that the reader of the message is shown."""
     return told_by(message.kind, message.payload, message.summary)
 
 
 def told_by(kind: MessageKind, payload: Mapping[str, Any], summary: str = "") -> str:
-    """The text of a payload, whatever its kind, then what stands beside it, a line for each key.
+    """Return the text of a payload of any kind, then a line for each key shown beside the text.
 
-    The summary stands in for a text.
+    The summary replaces a missing text.
     """
     own = next((key for key in _TEXTS if isinstance(payload.get(key), str) and payload[key]), "")
     beside = _BESIDE.get(kind, ())
@@ -280,7 +283,7 @@ def _worded(value: object) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line with something in it, cut to a summary's length."""
+    """Return the first non-empty line, cut to the length of a summary."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
 
@@ -290,13 +293,13 @@ def _of(choices: type[StrEnum]) -> str:
 
 
 VYANE = "vyane"
-"""Who speaks where neither a person nor a worker does."""
+"""Name of the sender of messages that neither a person nor a worker sends."""
 
 
 def from_vyane(
     message_id: str, at: float, worker: str, kind: MessageKind, text: str, **more: Any
 ) -> Message:
-    """What vyane itself tells a worker; `more` goes into the payload beside the text."""
+    """Return a message from vyane itself to a worker; `more` joins the text in the payload."""
     return Message(
         message_id,
         at,

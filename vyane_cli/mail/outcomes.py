@@ -1,8 +1,9 @@
-"""Telling: what a plan found out reaches the person and the senders, also after a crash.
+"""Outcomes of delivery plans: a durable outbox of calls to the person and notes to senders.
 
-What is to be told is kept before the plan is committed, and told after it, without its locks. A
-crash between the two leaves it for the next call of any session, and for `gc`: those tell what a
-process that is gone left. A note and an entry are known by id and key, so none comes twice.
+Outcomes are saved before the plan is committed, and sent after it, without the plan's locks. A
+crash between the two leaves them to the next call of any session, and to `gc`: those send the
+outcomes of ended processes. A note is known by its id and an entry by its key, so neither comes
+twice.
 """
 
 from __future__ import annotations
@@ -44,17 +45,16 @@ if TYPE_CHECKING:
 
 
 LEFT_MAX = 3
-"""How many of those that others left one hook call tells."""
+"""Most outcomes left by ended processes that one hook call sends."""
 
 
 def keep_outcomes(
     home: Home, worker: str, name: str, calls: Sequence[str], expired: Sequence[Message]
 ) -> Untold | None:
-    """Keep what a plan has to tell: calls to the person, and messages that expired.
+    """Save the outcomes of a plan: calls to the person, and messages that expired.
 
-    Call it before the plan is committed.
-
-    A message that only informed is not worth a note to its sender.
+    Call it before the plan is committed. Return the saved outcomes; None for a plan without any. An
+    expired message of the quiet lane only informed, so its sender gets no note.
     """
     bounced = [message for message in expired if message.lane is not Lane.QUIET]
     if not calls and not bounced:
@@ -71,7 +71,7 @@ def keep_outcomes(
 
 
 def tell(home: Home, found: Iterable[Untold], deadline: Deadline | None = None) -> None:
-    """Tell each. What cannot be told at this moment stays, and is told by a later call."""
+    """Send each outcome. One that fails is kept, and a later call sends it."""
     for one in found:
         try:
             for key, text in one.calls:
@@ -80,11 +80,14 @@ def tell(home: Home, found: Iterable[Untold], deadline: Deadline | None = None) 
                 bounce(home, message, target, "ttl")
             done(home.layout, one)
         except VyaneError:
-            continue  # a note that the disk did not confirm is found by its id, and flushed
+            continue  # a note whose durability is unknown is found by its id, and flushed again
 
 
 def tell_left(home: Home, deadline: Deadline | None = None, most: int = LEFT_MAX) -> int:
-    """Tell what processes that are gone left untold; how many there were."""
+    """Send the outcomes that ended processes left unsent, at most `most`.
+
+    Return how many were tried.
+    """
     listed = listing(home.layout)
     left = [one for one in listed if processes.is_present(one.by) is False][:most]
     tell(home, left, deadline)
@@ -95,10 +98,10 @@ EXCERPT = 200
 
 
 def bounce(home: Home, message: Message, target: str, reason: str) -> None:
-    """Tell the sender of a message that it was not delivered. A program outside has no inbox.
+    """Notify the sender of a message that it was not delivered.
 
-    A person is called. The note's id follows from the message's: one that is there is not stored
-    again.
+    A person is called; an external program has no inbox and is not notified. The note's id follows
+    from the message's id, so that a note that is already stored is not stored again.
     """
     if message.from_kind is FromKind.HUMAN:
         said = shortened(first_line(body_of(message)), EXCERPT)
@@ -120,24 +123,27 @@ def bounce(home: Home, message: Message, target: str, reason: str) -> None:
 
 
 def _note_id(message: Message) -> str:
-    """One message, one note: of the moment at which its time was over."""
+    """Return the id of the note about an expired message, timed at the end of its TTL.
+
+    The id is deterministic, so that a message bounces at most once.
+    """
     over_ms = int((message.ts + message.ttl_seconds) * 1000)
     return ids.next_ulid(message.id, over_ms, hashlib.sha256(message.id.encode()).digest()[:10])
 
 
 class Untold(NamedTuple):
-    """What one plan found out: calls to the person, and messages whose time was over."""
+    """The unsent outcomes of one plan: calls to the person, and messages that expired."""
 
     id: str
     by: Process
     calls: tuple[tuple[str, str], ...]
-    """(key, text) of each."""
+    """(key, text) of each call."""
     expired: tuple[tuple[Message, str], ...]
-    """Each with the name of the one it was for."""
+    """Each message, with the name of its target."""
 
 
 def keep(layout: Layout, untold: Untold) -> None:
-    """On disk when this returns."""
+    """Save outcomes. On disk when this returns."""
     data = {
         "id": untold.id,
         "by": untold.by._asdict(),
@@ -148,7 +154,7 @@ def keep(layout: Layout, untold: Untold) -> None:
 
 
 def listing(layout: Layout) -> list[Untold]:
-    """All that is kept, oldest first. A damaged one is passed over: `doctor` names it."""
+    """Return all saved outcomes, oldest first. Damaged files are skipped; `doctor` names them."""
     found, folder = [], layout("queue", "untold")
     for name in files.json_names(folder):
         try:
@@ -173,5 +179,5 @@ def _parse(data: Mapping[str, Any]) -> Untold:
 
 
 def done(layout: Layout, untold: Untold) -> None:
-    """All of it was told."""
+    """Remove outcomes that were sent completely."""
     files.remove(layout.untold(untold.id))

@@ -1,4 +1,4 @@
-"""An address as people type it → what it names."""
+"""Addresses: an address as people type it → the kind and name of its target."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from vyane_cli.mail.message import ToKind
 
 
 class Relative(StrEnum):
-    """Addresses that mean something only inside a session."""
+    """Addresses that have a meaning only inside a session."""
 
     PARENT = "parent"
     CHILDREN = "children"
 
 
 class Address(NamedTuple):
-    """A parsed address. A worker's text is still to be looked up in the registry."""
+    """A parsed address. The text of a worker's address is not yet looked up in the registry."""
 
     kind: ToKind
     text: str
@@ -29,7 +29,10 @@ CHANNEL = "channel:"
 
 
 def parse_address(text: str) -> Address:
-    """`all`, `vs-…`, `channel:NAME`, `parent`, `children`, else a worker's id, prefix or name."""
+    """Parse `all`, `vs-…`, `channel:NAME`, `parent`, `children`, else a worker's id or name.
+
+    A worker may be named by a prefix of its id.
+    """
     if not text:
         raise InvalidInputError("to", text, "given: who gets it?", missing=True)
     if text != text.strip():

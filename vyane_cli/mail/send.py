@@ -1,6 +1,6 @@
-"""Send: append a message to an inbox, and ring. The state of a message is never advanced here.
+"""Send: append a message to an inbox, and ring. Sending never advances the state of a message.
 
-Commit point: the line in the inbox, on disk with every directory on its way before this returns.
+Commit point: the line in the inbox, on disk with every directory on its path before this returns.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ HOW = "vyane send NAME TEXT; `-` reads the text from standard input"
 
 
 class MessageDraft(NamedTuple):
-    """What a sender asks for."""
+    """A message as its sender requests it."""
 
     to: str
     text: str = ""
@@ -73,11 +73,11 @@ class MessageDraft(NamedTuple):
     correlation_id: str | None = None
     idempotency_key: str | None = None
     await_reply: bool = False
-    """The sender can do nothing until it is answered."""
+    """True when the sender cannot go on before the reply arrives."""
 
 
 class CheckedDraft(NamedTuple):
-    """A draft that may be sent: who speaks, what is said, and to whom."""
+    """A draft that passed every check: its speaker, content and targets."""
 
     draft: MessageDraft
     speaker: Speaker
@@ -92,10 +92,10 @@ class CheckedDraft(NamedTuple):
 
 
 def check_draft(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> CheckedDraft:
-    """Check everything that can be checked before something is written.
+    """Check everything that can be checked before anything is written. Return the checked draft.
 
     NotFoundError for an unknown target, InvalidInputError for a bad field, RefusedError for a
-    direction.
+    direction that is not allowed.
     """
     speaker = claim_kind(home, draft.from_kind, speaker or whoami(home))
     kind = parse_kind(draft.kind)
@@ -128,14 +128,14 @@ def check_draft(home: Home, draft: MessageDraft, speaker: Speaker | None = None)
 def send(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> Sent:
     """Store a message. Everything is checked before anything is written.
 
-    Raises what `check_draft` does, and ConflictError for a key that was used for something else.
-    A task result ends a child: `children/report` sends it.
+    Raises the errors of `check_draft`, and ConflictError for an idempotency key that was used for
+    something else. A task result ends a child: `children.report` sends it.
     """
     return send_checked(home, check_draft(home, draft, speaker))
 
 
 def send_checked(home: Home, checked: CheckedDraft) -> Sent:
-    """Store the message of a draft that was checked, and ring its targets."""
+    """Store the message of a checked draft, and ring its targets."""
     draft, speaker, kind = checked.draft, checked.speaker, checked.kind
     targets, workers = checked.targets, checked.workers
     payload, summary = checked.payload, checked.summary
@@ -193,13 +193,16 @@ def send_checked(home: Home, checked: CheckedDraft) -> Sent:
     # a child that asks back about its dispatch has not answered it: its result does
     if parent is not None and parent.message.kind is MessageKind.CONTEXT_INJECT:
         for target in targets if messages[0].lane is Lane.DIRECT else ():
-            with suppress(VyaneError):  # the answer is stored; what is left of the wait lapses
+            with suppress(VyaneError):  # the answer is stored, and the wait lapses later
                 block(home, target.worker, None, on=parent.message.id)
     return sent
 
 
 def _check_direction(home: Home, speaker: Speaker, kind: MessageKind, target: Target) -> None:
-    """A refused order of an agent is in its timeline: somebody may have put it up to it."""
+    """Check the direction of a message, and note a refusal in the sending agent's timeline.
+
+    The note shows the person the attempt: another party may have prompted the agent to it.
+    """
     try:
         check_direction(kind, target.relation, target.kind)
     except RefusedError as error:
@@ -273,7 +276,10 @@ def _shared_session(sender: Worker | None, receiver: Worker | None) -> str | Non
 def check_awaitable(
     speaker: Speaker, kind: MessageKind, to: str, targets: Sequence[Target]
 ) -> None:
-    """InvalidInputError when nobody could wait for the answer, or nobody would give one."""
+    """Check that a reply can be awaited.
+
+    InvalidInputError when the sender cannot be woken, or when the target would not reply.
+    """
     if speaker.kind is not FromKind.WORKER:
         raise InvalidInputError("await-reply", speaker.name, "a worker: only a worker is woken")
     if kind is not MessageKind.CONTEXT_INJECT:
@@ -284,9 +290,9 @@ def check_awaitable(
 
 
 def block(home: Home, worker_id: str, message_id: str | None, *, on: str = "") -> None:
-    """The worker waits for an answer to this message, or (None) no longer. On disk when it returns.
+    """Record that the worker waits for a reply to this message, or (None) no longer waits.
 
-    `on`: only if it waits for that one.
+    On disk when this returns. `on`: change it only if the worker waits for that message.
     """
     with home.held((LockKind.REGISTRY, "")):
         workers = registry.Registry(home.layout)
