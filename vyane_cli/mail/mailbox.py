@@ -93,7 +93,7 @@ class MailEntry(NamedTuple):
     boot_ms: int = 0
     status: MessageStatus = MessageStatus.PENDING
     marks: int = 0
-    """How often the message came back after it may have been shown."""
+    """Number of times the message came back after it may have been shown."""
     claim: DeliveryClaim | None = None
     handed: bool = False
     started: bool = False
