@@ -39,7 +39,7 @@ class WrittenExport:
 
 
 def export_timeline(home: Home, who: str, form: str, tell: Tell) -> Iterator[str]:
-    """Yield the text of an export, in pieces. `tell` renders a chapter of the story as Markdown."""
+    """Return an iterator over the text, in pieces. `tell` renders a story chapter as Markdown."""
     if form not in FORMATS:
         expected = "one of " + ", ".join(FORMATS)
         raise InvalidInputError("format", form, expected, slug="unknown_format")

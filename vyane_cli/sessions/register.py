@@ -280,7 +280,7 @@ def _publish(home: Home, session: HostSession, call: HookCall, deadline: Deadlin
 def _may_replace(home: Home, before: str, call: HookCall) -> bool:
     """Return whether the call may replace the worker's present session.
 
-    A start and a registration always may; other calls only when the present session has ended.
+    A SESSION_START and a CALL always may; other events only when the present session has ended.
     """
     if call.event in (HostEvent.SESSION_START, HostEvent.CALL) or not is_safe_id(before):
         return True
