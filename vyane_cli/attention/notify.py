@@ -68,7 +68,7 @@ def _sender(addresses: Sequence[str]) -> Any:
             "package", "apprise", hint="notifications come with: pip install 'vyane[notify]'"
         ) from None
     logging.getLogger("apprise").addHandler(logging.NullHandler())
-    logging.getLogger("apprise").propagate = False  # its lines may hold addresses
+    logging.getLogger("apprise").propagate = False  # its log lines may contain addresses
     sender = apprise.Apprise()
     for position, address in enumerate(addresses, 1):
         if not sender.add(address):

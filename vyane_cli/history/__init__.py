@@ -1,1 +1,1 @@
-"""What commands and producers do with a timeline."""
+"""History: queries, stories, exports, deletion and producers of a session's timeline."""

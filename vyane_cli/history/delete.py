@@ -1,4 +1,4 @@
-"""Timeline delete: a session's events, cursors and kept calls, all or nothing.
+"""Timeline deletion: a session's events, cursors and spooled hook calls, all or nothing.
 
 Commit point: the rename to `timelines/.trash-…`. A crash after it leaves the trash, which the next
 delete or `gc` sweeps; the timeline is gone for every reader from the rename on.
@@ -35,20 +35,20 @@ TRASH = ".trash-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedTimeline:
-    """What a delete has removed."""
+    """The result of a deletion."""
 
     session: str
     events: int
     deleted: bool
-    """False: there was no timeline."""
+    """False when no timeline existed."""
     swept: int
-    """How many folders in the trash were removed."""
+    """Number of folders removed from the trash."""
 
 
 def delete_timeline(
     home: Home, who: str, *, yes: bool, missing_ok: bool = False
 ) -> DeletedTimeline:
-    """Remove a timeline. ConflictError (`turn_open`) while a turn of a live process is open."""
+    """Delete a timeline. ConflictError (`turn_open`) while a turn of a live process is open."""
     found = find_timeline(home, who)
     layout = home.layout
     if not yes:
@@ -70,7 +70,7 @@ def delete_timeline(
         try:
             head = log.read_head(found.path)
         except CorruptStateError:
-            head = None  # a damaged one may be deleted too: that is what the person asks for
+            head = None  # a damaged timeline may be deleted too: the person asks for exactly that
         opened = head.open if head is not None else None
         if opened is not None and processes.is_present(opened.process) is not False:
             raise ConflictError(
@@ -88,12 +88,12 @@ def delete_timeline(
 
 
 def clear_trash(layout: Layout) -> int:
-    """Remove what deletes have set aside; how many folders."""
+    """Remove the folders that deletions moved to the trash. Return their number."""
     trash = [name for name in listdir(layout("timelines")) if name.startswith(TRASH)]
     for name in trash:
         try:
             files.step("rmtree", layout("timelines", name))
             shutil.rmtree(layout("timelines", name))
         except OSError:
-            continue  # it is deleted by its name: what is left goes with the next sweep
+            continue  # its name marks it as deleted: the next sweep removes the rest
     return len(trash)

@@ -1,4 +1,4 @@
-"""Timeline export: the whole of a timeline in another form, piece by piece. Changes no state."""
+"""Timeline export: a whole timeline in another form, piece by piece. Changes no state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WrittenExport:
 
 
 def export_timeline(home: Home, who: str, form: str, tell: Tell) -> Iterator[str]:
-    """The text, in pieces. `tell` puts a chapter of the story in Markdown."""
+    """Return an iterator over the text, in pieces. `tell` renders a story chapter as Markdown."""
     if form not in FORMATS:
         expected = "one of " + ", ".join(FORMATS)
         raise InvalidInputError("format", form, expected, slug="unknown_format")
@@ -83,11 +83,13 @@ def _json(value: object) -> str:
 
 
 def write_whole(path: str, pieces: Iterable[str]) -> int:
-    """Write a file of the person's, whole or not at all, on disk on return; how many bytes.
+    """Write a file for the person, whole or not at all, on disk on return.
 
-    A link is followed. What is no file, such as a pipe or /dev/stdout, is written to as it is:
-    put in its place, a file would take it away from everybody. A folder that is not there is a
-    slip of the person's, and is not made.
+    Return its size in bytes.
+
+    A link is followed. A target that is no regular file, such as a pipe or /dev/stdout, is written
+    to directly: replacing it by a file would take it away from every other program. A missing
+    folder is taken for a typing error and is not created.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         return _write_into(path, pieces)
@@ -97,7 +99,7 @@ def write_whole(path: str, pieces: Iterable[str]) -> int:
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterator[bytes]:
-    """The text by some 64 KiB: a call for each line of it would take its time."""
+    """Yield the text in chunks of about 64 KiB, because a call for each line would be slow."""
     held: list[str] = []
     size = 0
     for piece in pieces:

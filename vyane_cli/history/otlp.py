@@ -1,8 +1,8 @@
-"""Turns as spans of OpenTelemetry: OTLP's JSON, with the generative-AI conventions where they fit.
+"""Turns as spans of OpenTelemetry: OTLP JSON, with the generative-AI conventions where they fit.
 
-Sources: the OTLP specification, "JSON Protobuf Encoding" (hexadecimal ids, 64-bit numbers as
-texts, enums as numbers); semantic conventions 1.41, "GenAI agent and framework spans". What the
-conventions have no name for is called `vyane.…`.
+Sources: the OTLP specification, "JSON Protobuf Encoding" (hexadecimal ids, 64-bit numbers as texts,
+enums as numbers); semantic conventions 1.41, "GenAI agent and framework spans". A value without a
+name in the conventions is called `vyane.…`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROVIDERS: Mapping[str, str] = {
     "codex": "openai",
     "gemini-cli": "gcp.gemini",
 }
-"""A host → the well-known value of `gen_ai.provider.name`; others go by their own name."""
+"""A host → the well-known value of `gen_ai.provider.name`. Other hosts keep their own name."""
 USAGE: Mapping[str, str] = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -37,7 +37,7 @@ USAGE: Mapping[str, str] = {
 
 
 def attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """KeyValue list; what is None or empty is left out."""
+    """Return a KeyValue list without the values that are None or empty."""
     return [
         {"key": key, "value": _value(value)}
         for key, value in values.items()
@@ -58,14 +58,14 @@ def _value(value: object) -> dict[str, Any]:
 
 
 def nanoseconds(at: float) -> str:
-    """Unix seconds as OTLP has times; milliseconds are what we know."""
+    """Return Unix seconds as an OTLP time in nanoseconds. Only milliseconds are known."""
     return str(round(at * 1000) * 1_000_000)
 
 
 def tell_spans(records: Iterable[Mapping[str, Any]], name: str) -> Iterator[dict[str, Any]]:
-    """A span for each turn, followed by those of its tools; a turn that still runs has no end yet.
+    """Yield a span for each turn, followed by the spans of its tools.
 
-    A fact outside of turns is a span of no length.
+    A turn that still runs has no end yet. A fact outside of turns is a span of zero length.
     """
     span: dict[str, Any] | None = None
     tools: list[dict[str, Any]] = []
@@ -187,6 +187,6 @@ def _fact(record: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, An
 
 
 def span_of(record: Mapping[str, Any]) -> str:
-    """A span id for an event that has no span of its own: from its epoch and seq."""
+    """Return a span id, from epoch and seq, for an event that has no span of its own."""
     number = int(record["epoch"][:16], 16) ^ int(record["seq"])
     return f"{number or 1:016x}"

@@ -1,8 +1,8 @@
-"""Turns of producers that are not hooks: start one, emit in it, finish it.
+"""Turns of producers other than hooks: start a turn, emit events in it, finish it.
 
-Each is one append under the timeline's lock, on disk when it returns (an observation: with the
-next one that is). A crash before it leaves nothing; a turn whose process has died is closed by the
-session's next call, once, as interrupted/runtime_restart.
+Each call is one append under the timeline's lock, on disk when it returns (an observation: with the
+next event that is flushed). A crash before the append leaves nothing. A turn whose process has died
+is closed once, by the session's next call, as interrupted/runtime_restart.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CODE_MAX, TEXT_MAX = 64, 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedTurn:
-    """The TurnStarted event of a turn, and the token that its producer shows from now on."""
+    """The TurnStarted event of a turn, and the token that its producer presents from now on."""
 
     event: TimelineEvent = field(metadata={InJson: InJson(spread=True)})
     token: str
@@ -60,10 +60,10 @@ def start_turn(
     pid: int = 0,
     abandon: bool = False,
 ) -> StartedTurn:
-    """TurnStarted, and the token of the new turn.
+    """Start a turn. Return its TurnStarted event and its token.
 
-    `pid`: the process with which the turn ends; else that of the session, if it has one.
-    ConflictError: `turn_open`, or `turn_open_elsewhere` for one of another live host session.
+    `pid`: the process with which the turn ends; by default the session's process, if it has one.
+    ConflictError: `turn_open`, or `turn_open_elsewhere` for a turn of another live host session.
     """
     if trigger not in tuple(Trigger):
         expected = "one of " + ", ".join(Trigger)
@@ -131,7 +131,7 @@ def _process(found: SelectedTimeline, pid: int) -> Process | None:
 def _over(
     home: Home, found: SelectedTimeline, opened: OpenTurn, session: str, abandon: bool
 ) -> tuple[str, bool]:
-    """(why the open turn is over, empty while it is not; whether it is another session's)."""
+    """Return (why the open turn has ended, empty while it runs; whether another session has it)."""
     elsewhere = opened.session != session
     other = (
         registry.load_session(home.layout, opened.session)
@@ -170,7 +170,9 @@ def emit_event(
     *,
     flush: bool = False,
 ) -> TimelineEvent:
-    """One event in the token's turn. ConflictError (`turn_finished`) when that turn is over.
+    """Emit one event in the token's turn.
+
+    ConflictError (`turn_finished`) when that turn has finished.
 
     An observation is on disk with the next event that is flushed, or at once with `flush`.
     """
@@ -213,9 +215,10 @@ def finish_turn(
     code: str = "",
     text: str = "",
 ) -> TimelineEvent:
-    """TurnFinished of the token's turn; again the same: the first event, and nothing is written.
+    """Finish the token's turn. Return its TurnFinished event.
 
-    ConflictError (`terminal_conflict`) when it has finished in another way.
+    A repeated call with the same outcome returns the first event and writes nothing. ConflictError
+    (`terminal_conflict`) when the turn has finished in another way.
     """
     wanted = parse_token(token)
     end = check_outcome(outcome)
@@ -245,7 +248,7 @@ def finish_turn(
 
 
 class _Turn:
-    """A token's timeline, opened under its lock: the turn is open, or `seq` is its terminal."""
+    """A token's timeline, opened under its lock: the turn is open, or `seq` is its TurnFinished."""
 
     def __init__(self, home: Home, token: Token) -> None:
         self.home, self.token = home, token
@@ -289,26 +292,26 @@ class _Turn:
         self.seq = _terminal(self.path, token)
 
     def commit(self, state: Transition, *, flush: bool = False) -> None:
-        """Append, then let the heartbeat follow: never before the event is kept."""
+        """Append the events, then touch the heartbeat: never before the events are stored."""
         self.timeline.commit(state, flush=flush)
         self.seq = state.head.seq
         if self.opened is not None:
             _beat(self.home, self.opened.session)
 
     def event(self) -> TimelineEvent:
-        """The event that was appended, or the terminal that was there."""
+        """Return the event that was appended, or the TurnFinished that already existed."""
         return _event(self.home, self.token.session, self.seq)
 
 
 def unknown_turn(token: Token) -> NotFoundError:
-    """No turn has this token."""
+    """Return the error for a token that belongs to no turn."""
     error = NotFoundError("turn", token.turn, hint="`vyane turn start` prints the token of a turn")
     error.slug = "unknown_turn"
     return error
 
 
 def _terminal(path: str, token: Token) -> int:
-    """The seq of the TurnFinished of a turn that is not open; NotFoundError for a wrong token."""
+    """Return the seq of a closed turn's TurnFinished; NotFoundError for a wrong token."""
     started = reader.event_at(path, token.seq) if token.seq > 0 else None
     if started is None:
         raise unknown_turn(token)
@@ -316,7 +319,7 @@ def _terminal(path: str, token: Token) -> int:
     turn = head.open if head is not None else None
     if turn is None or (turn.id, turn.token) != (token.turn, token.secret):
         raise unknown_turn(token)
-    # one turn is open at a time: the next TurnFinished is its own
+    # one turn is open at a time: the next TurnFinished belongs to this turn
     for _, record in log.read(path, log.offset_of(path, token.seq + 1)):
         if record["kind"] == EventKind.TURN_FINISHED:
             return int(record["seq"])
@@ -336,7 +339,7 @@ def _origin(found: SelectedTimeline) -> Mapping[str, str]:
 
 
 def _beat(home: Home, session: str) -> None:
-    """The heartbeat is derived from accepted events; it is not worth an error."""
+    """Touch the heartbeat, which follows accepted events. Errors are ignored."""
     try:
         files.touch(home.layout.beat(session))
     except Exception:

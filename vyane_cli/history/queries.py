@@ -1,7 +1,7 @@
-"""Watch: read a timeline from a position, to its end or as it grows. Changes nothing.
+"""Timeline queries: watch from a position, find, show and verify. Nothing is changed.
 
 A consumer's own cursor is the one exception: it is stored after its events were printed and
-flushed, so that a crash shows some of them again and passes over none.
+flushed, so that a crash repeats some events and skips none.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
 
 
 COMMIT_EVERY = 100
-"""A consumer that catches up stores its cursor after so many events, and when it has caught up."""
+"""Number of events after which a consumer stores its cursor; it also does when it has caught up."""
 INNER = ("head", "left", "boot")
-"""Keys of a line that are the store's own."""
+"""Keys of a line that belong to the timeline's storage and are not shown."""
 
 
 class WatchMode(StrEnum):
-    """What of a timeline is read."""
+    """The part of a timeline that a watch reads."""
 
-    HISTORY = "history"  # what is there, then end
-    FOLLOW = "follow"  # what is there, one caught-up mark, then what comes
-    TAIL = "tail"  # only what comes
+    HISTORY = "history"  # the present events, then the end
+    FOLLOW = "follow"  # the present events, one caught-up mark, then the new events
+    TAIL = "tail"  # only new events
 
 
 class Reset(StrEnum):
-    """Where a consumer begins anew."""
+    """The position to which a consumer's cursor is reset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class Filter(NamedTuple):
-    """Which events are shown; an empty field lets all pass."""
+    """The events to show. An empty field lets all pass."""
 
     kinds: tuple[EventKind, ...] = ()
     category: Category | None = None
@@ -64,12 +64,12 @@ class Filter(NamedTuple):
 
     @property
     def turn_number(self) -> int | None:
-        """The number of the turn, if that is what names it."""
+        """Return the number of the turn; None when the filter names a turn by id, or no turn."""
         short = len(self.turn) <= 12  # an id is longer, and could be all digits
         return int(self.turn) if short and self.turn.isdecimal() else None
 
     def passes(self, record: Mapping[str, Any]) -> bool:
-        """Whether this event is shown."""
+        """Return whether the filter shows this event."""
         return (
             (not self.kinds or record["kind"] in self.kinds)
             and (self.category is None or record.get("category") == self.category)
@@ -79,7 +79,7 @@ class Filter(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What is asked for, checked."""
+    """The checked request for a watch."""
 
     mode: WatchMode
     after: Cursor | None = None
@@ -99,7 +99,10 @@ def check_watch(
     turn: str = "",
     since: float = 0.0,
 ) -> Watch:
-    """A watch from words; InvalidInputError for no mode, two modes, or a word that is not known."""
+    """Return a watch from its words.
+
+    InvalidInputError for no mode, for two modes, and for an unknown word.
+    """
     if (
         len(modes) > 1
         or (modes == (WatchMode.TAIL,) and (after or consumer))
@@ -162,10 +165,11 @@ def watch(
     timeout_s: float | None = None,
     pause: Callable[[Changes], bool] | None = None,
 ) -> Iterator[TimelineEvent | CaughtUp]:
-    """The events as they are shown, and the caught-up mark.
+    """Yield the events to show, and the caught-up mark.
 
-    Asking for the next one says that the one before is printed and flushed. `out`: a pipe; the
-    watch ends when nobody reads it. `timeout_s`: it ends when nothing has come for so long.
+    Asking for the next event says that the one before is printed and flushed. `out`: a pipe; the
+    watch ends when no process reads it. `timeout_s`: the watch ends after that many seconds without
+    an event.
     """
     found = find_timeline(home, who)
     reader = Reader(found.path, found.session)
@@ -195,7 +199,7 @@ def watch(
 
 
 class _Place:
-    """Where a watch stands: the reader, and for a consumer the cursor that is stored."""
+    """The position of a watch: its reader and, for a consumer, the stored cursor."""
 
     def __init__(self, home: Home, found: SelectedTimeline, reader: Reader, wanted: Watch) -> None:
         self.home, self.found, self.reader, self.wanted = home, found, reader, wanted
@@ -222,7 +226,7 @@ class _Place:
         self.stored = reader.cursor.seq
 
     def shown(self) -> Iterator[TimelineEvent]:
-        """What is there now and passes the filter; a consumer's cursor follows."""
+        """Yield the present events that pass the filter. A consumer's cursor follows."""
         passes, session = self.wanted.filter.passes, self.found.session
         since = 0
         for seen in self.reader.read():
@@ -243,7 +247,7 @@ class _Place:
 
 
 def event_of(seen: StoredEvent, session: str) -> TimelineEvent:
-    """An event as programs get it: the line without the store's own keys, and its cursor."""
+    """Return an event as programs get it: the line without the storage keys, and its cursor."""
     record = {key: value for key, value in seen.record.items() if key not in INNER}
     cursor = Cursor(session, record["epoch"], record["seq"], seen.mark)
     return TimelineEvent(record=record, cursor=render_cursor(cursor))
@@ -262,24 +266,25 @@ def _caught_up(reader: Reader) -> CaughtUp:
 
 
 class SelectedTimeline(NamedTuple):
-    """A timeline's place, and the worker that it is about, if one is known."""
+    """A timeline's path, and the worker that it is about, if known."""
 
     session: str
-    """The logical session."""
+    """Id of the logical session."""
     path: str
     worker: Worker | None = None
     host_session: HostSession | None = None
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Return the name that people use: the worker's, else the session's id."""
         return self.worker.name if self.worker is not None else self.session
 
 
 def find_timeline(home: Home, who: str) -> SelectedTimeline:
-    """By worker name, worker id or its beginning, vs-id, or host session id; empty: one's own.
+    """Find a timeline by worker name, worker id or its beginning, vs-id, or host session id.
 
-    The timeline itself need not exist yet. NotFoundError names the nearest workers.
+    An empty `who` is the caller's own session. The timeline itself need not exist yet.
+    NotFoundError names the nearest workers.
     """
     layout = home.layout
     workers = registry.Registry(layout).listing()
@@ -329,12 +334,15 @@ class TimelineStory:
     seq: int
     turns: int
     earlier: int
-    """How many turns are left out."""
+    """Number of older turns that are left out."""
     story: tuple[Chapter, ...]
 
 
 def show_timeline(home: Home, who: str, last: int = 10) -> TimelineStory:
-    """The last turns, newest last, with the facts between them; `earlier` turns are left out."""
+    """Return the last turns, newest last, with the facts between them.
+
+    `earlier` counts the turns left out.
+    """
     found = find_timeline(home, who)
     reader = Reader(found.path, found.session)
     head = reader.head()
@@ -356,12 +364,12 @@ def show_timeline(home: Home, who: str, last: int = 10) -> TimelineStory:
 
 
 LONG_BYTES = 8 * 1024 * 1024
-"""From this size on it takes long enough to say how far it is."""
+"""Size, in bytes, from which a check takes long enough to report its progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedTimeline:
-    """What a whole check of a timeline found, all of it sound."""
+    """The result of a whole check of a timeline without damage."""
 
     ok: bool = True
     session: str
@@ -370,16 +378,16 @@ class VerifiedTimeline:
     turns: int
     epoch: str | None
     open: str | None
-    """The id of the open turn."""
+    """Id of the open turn."""
     bytes: int
     torn_bytes: int
-    """The length of an append that a crash cut short."""
+    """Bytes of an append that a crash cut short."""
 
 
 def verify_timeline(
     home: Home, who: str, progress: Callable[[int, int], object] | None = None
 ) -> VerifiedTimeline:
-    """What a whole check found; CorruptStateError with file, line and reason at the first damage.
+    """Check a whole timeline. CorruptStateError with file, line and reason at the first damage.
 
     `progress(done, size)` is called now and then for a long file.
     """

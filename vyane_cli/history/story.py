@@ -10,7 +10,7 @@ from vyane_cli.kernel.values import InJson
 from vyane_cli.timeline.events import EventKind
 
 Fact = Mapping[str, Any]
-"""What an event carries, with `at`, its time."""
+"""The payload of an event, with `at`, its time in Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,48 +18,48 @@ class TimelineEvent:
     """An event as programs get it: its stored record, and the cursor after it."""
 
     record: Mapping[str, Any] = field(metadata={InJson: InJson(spread=True)})
-    """Without the keys that are the store's own."""
+    """The stored record without the keys of the timeline's storage."""
     cursor: str
 
     @property
     def seq(self) -> int:
-        """Its number in the timeline."""
+        """Return the event's number in the timeline."""
         return int(self.record["seq"])
 
     @property
     def kind(self) -> str:
-        """What happened: an `EventKind`."""
+        """Return the kind of the event: an `EventKind`."""
         return str(self.record["kind"])
 
     @property
     def session(self) -> str:
-        """The logical session that it is about."""
+        """Return the id of the event's logical session."""
         return str(self.record["session"])
 
     @property
     def turn(self) -> str | None:
-        """The id of the turn in which it happened; None between turns."""
+        """Return the id of the event's turn; None between turns."""
         return self.record.get("turn")
 
     @property
     def turn_number(self) -> int | None:
-        """The number of that turn."""
+        """Return the number of the event's turn; None between turns."""
         return self.record.get("turn_number")
 
     @property
     def at(self) -> float:
-        """When it happened, in Unix seconds."""
+        """Return the time of the event, in Unix seconds."""
         return float(self.record["at"])
 
     @property
     def payload(self) -> Mapping[str, Any]:
-        """What it carries: see `events.SCHEMAS`."""
+        """Return the event's payload: see `SCHEMAS` in `timeline.events`."""
         return self.record.get("payload") or {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtUp:
-    """The one mark between what was there and what comes."""
+    """The one mark between the events present at the start of a watch and the new ones."""
 
     kind: str = "caught_up"
     session: str
@@ -67,13 +67,13 @@ class CaughtUp:
     watermark: int
     """The seq of the last event that was shown."""
     lag: int
-    """How many events have come since."""
+    """Number of events that were appended since."""
     cursor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCount:
-    """How often a tool was used in a turn."""
+    """The uses of one tool in a turn."""
 
     tool: str | None
     count: int
@@ -82,7 +82,7 @@ class ToolCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChapter:
-    """A turn, with all that happened in it. An open one has no end yet."""
+    """A turn and its events. An open turn has no end yet."""
 
     type: str = "turn"
     turn: str
@@ -110,7 +110,7 @@ class TurnChapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteChapter:
-    """A fact outside of turns: its event, as it is stored."""
+    """A fact outside of turns: its event as stored."""
 
     type: str = "note"
     at: float
@@ -121,7 +121,7 @@ Chapter = TurnChapter | NoteChapter
 
 
 def tell_turns(records: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
-    """Chapters in order: a turn when it ends (an open one at the end), and what lies between."""
+    """Yield chapters in order: a turn when it ends (an open one last), and facts between turns."""
     turn: _OpenTurn | None = None
     for record in records:
         kind = record["kind"]
@@ -139,12 +139,12 @@ def tell_turns(records: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
 
 
 class _OpenTurn:
-    """What is known of a turn while its events are read."""
+    """The state of a turn while its events are read."""
 
     def __init__(self, started: Mapping[str, Any]) -> None:
         self.started = started
         self.counts: dict[str | None, list[int]] = {}
-        """Tool → how often it was used, and how often it failed."""
+        """Tool → [number of uses, number of failures]."""
         self.deliveries: list[Fact] = []
         self.permissions: list[Fact] = []
         self.diagnostics: list[Fact] = []
@@ -153,7 +153,7 @@ class _OpenTurn:
         self.usage: Mapping[str, Any] | None = None
 
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Take an event of the turn in."""
+        """Add an event of the turn."""
         payload = record.get("payload") or {}
         match kind:
             case EventKind.TOOL_OBSERVED:
@@ -174,7 +174,7 @@ class _OpenTurn:
                 self.control.append({"at": record["at"], "kind": kind, **payload})
 
     def chapter(self, finished: Mapping[str, Any]) -> TurnChapter:
-        """The turn as it ended; `finished` is empty while it is open."""
+        """Return the chapter of the turn; `finished` is empty while the turn is open."""
         started, end = self.started, finished.get("payload") or {}
         payload = started.get("payload") or {}
         return TurnChapter(

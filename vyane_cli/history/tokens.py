@@ -1,4 +1,4 @@
-"""The opaque token of a turn: what a producer needs to emit for that turn, and for no other."""
+"""Turn tokens: the opaque text that a producer needs to emit for one turn, and for no other."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Token(NamedTuple):
     session: str
     turn: str
     seq: int
-    """Of its TurnStarted: where to look for it."""
+    """The seq of the turn's TurnStarted event, which locates it."""
     secret: str
 
 
 def render_token(token: Token) -> str:
-    """The form that a producer is given."""
+    """Return the text of a token, as a producer gets it."""
     return seal(PREFIX, (token.session, token.turn, str(token.seq), token.secret))
 
 
 def parse_token(text: str) -> Token:
-    """The token from its text; InvalidInputError (`unknown_turn`) when it is not one of ours."""
+    """Return the token from its text; InvalidInputError (`unknown_turn`) for any other text."""
     fields = unseal(PREFIX, text)
     if fields is None or len(fields) != 4 or not fields[2].isdecimal():
         raise InvalidInputError(

@@ -1,1 +1,1 @@
-"""Messages: addresses, inboxes, sending, looking up, archiving."""
+"""Messages: addresses, inboxes, sending, look-up, undelivered mail, archive."""

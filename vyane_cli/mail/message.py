@@ -1,4 +1,4 @@
-"""A message: its fields, what each kind must carry, who may send it, and its lane."""
+"""A message: its fields, the payload and permitted senders of each kind, and its lane."""
 
 from __future__ import annotations
 

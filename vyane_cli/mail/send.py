@@ -96,7 +96,7 @@ def check_draft(home: Home, draft: MessageDraft, speaker: Speaker | None = None)
     """Check everything of a draft that can be checked before the first write.
 
     NotFoundError for an unknown target, InvalidInputError for a bad field, RefusedError for a
-    direction.
+    direction that is not allowed.
     """
     speaker = claim_kind(home, draft.from_kind, speaker or whoami(home))
     kind = parse_kind(draft.kind)

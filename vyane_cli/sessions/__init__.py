@@ -1,1 +1,1 @@
-"""Who is there: workers, host sessions, identity, liveness."""
+"""Workers and host sessions: registry, identity, authority, liveness, marker files, tmux panes."""

@@ -1,4 +1,4 @@
-"""Authority: what only a person may do, and the record of an agent's attempt."""
+"""Authority: the acts reserved for a person, and the record of an agent's attempt at one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def claim_kind(home: Home, given: str | None, speaker: Speaker) -> Speaker:
-    """The speaker under `--from-kind`. An agent cannot make itself a person: exit 5."""
+    """Return the speaker under `--from-kind`.
+
+    RefusedError (exit 5) for an agent that claims to be a person.
+    """
     if given is None or given == speaker.kind:
         return speaker
     if given not in tuple(FromKind):
@@ -31,7 +34,7 @@ def claim_kind(home: Home, given: str | None, speaker: Speaker) -> Speaker:
 
 
 def require_person(home: Home, speaker: Speaker, what: str) -> None:
-    """Refuse an agent that uses the person's authority, and say so in its timeline."""
+    """Refuse an agent that uses the person's authority, and note the attempt in its timeline."""
     if not speaker.in_host or is_authorised(home, speaker):
         return
     if speaker.session is not None:
@@ -47,5 +50,8 @@ def require_person(home: Home, speaker: Speaker, what: str) -> None:
 
 
 def is_authorised(home: Home, speaker: Speaker) -> bool:
-    """Whether `[authority] workers` lists the speaker, by its id: a name may be taken."""
+    """Return whether `[authority] workers` lists the speaker's id.
+
+    A name would not do: it can be taken.
+    """
     return speaker.id in home.config["authority.workers"]

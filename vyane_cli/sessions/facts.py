@@ -1,4 +1,4 @@
-"""Diagnose: facts of vyane's own in a session's timeline, a Diagnostic before all."""
+"""Facts that vyane itself appends to a session's timeline: diagnostics and control facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(home: Home, session: HostSession, code: str, text: str) -> None:
-    """Append a Diagnostic, in the open turn if there is one. On disk when this returns."""
+    """Append a Diagnostic, in the open turn if one exists. On disk when this returns."""
     identity = log.Identity(
         session.logical_session, session.worker, session.trace, session.parent_span
     )
@@ -36,7 +36,10 @@ def append_fact(
     payload: Mapping[str, Any],
     clock: Clock,
 ) -> None:
-    """Append one control fact to a worker's timeline, under its lock. On disk when this returns."""
+    """Append one control fact to a worker's timeline. The caller holds the timeline's lock.
+
+    On disk when this returns.
+    """
     session = registry.current_session(home.layout, worker)
     known = session is not None and session.logical_session == logical
     identity = log.Identity(logical, worker)
@@ -46,14 +49,14 @@ def append_fact(
 
 
 def present_session(home: Home, worker: str) -> HostSession | None:
-    """The worker's present host session, if it has one."""
+    """Return the worker's present host session; None when the worker has none."""
     return registry.current_session(home.layout, worker)
 
 
 def note_in_timeline(
     home: Home, worker: Worker, kind: EventKind, payload: Mapping[str, Any]
 ) -> None:
-    """Append one event to a worker's timeline, in its open turn if there is one."""
+    """Append one event to a worker's timeline, in its open turn if one exists."""
     logical = worker.logical_session_id
     if not logical:
         return

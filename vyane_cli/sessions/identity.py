@@ -1,4 +1,4 @@
-"""Who is speaking: the nearest host process, then VYANE_WORKER, then a host's environment ids."""
+"""The speaker's identity: from the nearest host process, VYANE_WORKER, or host variables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 HOST_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
 HOST_MARKS = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI")
-"""Set inside a host's shell even where no session id is."""
+"""Variables that a host sets in its shell, even where it sets no session id."""
 
 
 def whoami(home: Home) -> Speaker:
-    """The speaker, from evidence. No host evidence: a person at a terminal, or something else."""
+    """Return the speaker, from evidence.
+
+    Without evidence of a host, the speaker is a person when a controlling terminal exists, and an
+    external program otherwise.
+    """
     environ = home.environ
     session = _by_process(home) or _by_worker(home) or _by_environment(home)
     if session is not None:
@@ -75,14 +79,17 @@ def _by_environment(home: Home) -> HostSession | None:
 
 
 def _latest(home: Home, session: HostSession) -> HostSession:
-    """After `/clear` a shell that still runs has the old id: its worker is the same."""
+    """Return the session that replaced this one, or this one.
+
+    After `/clear` a shell that still runs has the old id; the worker stays the same.
+    """
     if session.replaced_by and is_safe_id(session.replaced_by):
         return registry.load_session(home.layout, session.replaced_by) or session
     return session
 
 
 def login_name(environ: Mapping[str, str]) -> str:
-    """The account's name."""
+    """Return the login name of the account."""
     for name in ("LOGNAME", "USER"):
         if environ.get(name):
             return environ[name]
@@ -95,7 +102,7 @@ def login_name(environ: Mapping[str, str]) -> str:
 
 
 def _has_terminal() -> bool:
-    """Whether there is a controlling terminal: redirected output does not hide it."""
+    """Return whether the process has a controlling terminal, also when its output is redirected."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -104,6 +111,6 @@ def _has_terminal() -> bool:
 
 
 def own_worker(home: Home, workers: registry.Registry) -> Worker | None:
-    """The worker that runs this command, if one does."""
+    """Return the worker that runs this command; None when no worker does."""
     speaker = whoami(home)
     return workers.workers.get(speaker.id) if speaker.kind is FromKind.WORKER else None

@@ -1,4 +1,4 @@
-"""What a worker is doing: liveness from evidence, and its session. Changes nothing."""
+"""Liveness of a worker, read from its session's files, process and host. Changes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """One worker, looked at once."""
+    """The state of one worker at one moment."""
 
     liveness: Liveness
     session: HostSession | None
@@ -29,7 +29,10 @@ class Look(NamedTuple):
 
 
 def look(home: Home, worker: Worker) -> Look:
-    """Read what the session's own files say. A damaged timeline counts as no open turn."""
+    """Read the worker's liveness from its session's files.
+
+    A damaged timeline counts as no open turn.
+    """
     layout = home.layout
     session, damaged = None, ""
     try:
@@ -45,7 +48,7 @@ def look(home: Home, worker: Worker) -> Look:
         head, damaged = None, error.message
     turn = head.open if head is not None else None
     if turn is not None and processes.is_present(turn.process) is False:
-        turn = None  # it is over with its process; the session's next call writes that down
+        turn = None  # the turn ended with its process; the session's next call records that
     present = processes.is_present(session.process)
     host = home.host(session.host)
     idle = (
@@ -54,7 +57,7 @@ def look(home: Home, worker: Worker) -> Look:
         and session.process is not None
         and host.says_idle(session.config_dir, session.process.pid, session.id, turn.at)
     )
-    # a spawned program without hooks records no turns: it works for as long as it is there
+    # a spawned program without hooks records no turns: it counts as busy while its process exists
     works = session.host == "generic" and not session.attended and not worker.final
     evidence = LivenessEvidence(bool(session.ended), present, turn is not None or works, idle)
     liveness = decide_liveness(evidence)
@@ -68,7 +71,10 @@ def look(home: Home, worker: Worker) -> Look:
 
 
 def last_sign(home: Home, worker: Worker, seen: Look) -> float:
-    """When it last did something that left a trace: a hook, an event, a message, a line of log."""
+    """Return when the worker last left a trace, in Unix seconds.
+
+    Traces are a hook call, an event, a message and a line of log.
+    """
     layout, logical = home.layout, worker.logical_session_id
     traces = [layout.outbox(worker.id), layout.output(worker.id), layout.errors(worker.id)]
     if logical:

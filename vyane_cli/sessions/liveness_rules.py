@@ -1,4 +1,4 @@
-"""Busy, idle, exited or unknown: one function, from evidence."""
+"""Liveness rules: one function decides busy, idle, exited or unknown from evidence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vyane_cli.kernel.values import NamedTuple, StrEnum
 
 
 class Liveness(StrEnum):
-    """What a session is doing, as far as it can be known."""
+    """The activity of a session, as far as vyane can know it."""
 
     BUSY = "busy"
     IDLE = "idle"
@@ -15,19 +15,22 @@ class Liveness(StrEnum):
 
 
 class LivenessEvidence(NamedTuple):
-    """What was found out about one session."""
+    """The evidence about one session."""
 
     ended: bool
-    """SessionEnd was seen and nothing since."""
+    """SessionEnd was seen, and no later event."""
     present: bool | None
-    """Its process is there; None when that cannot be told. No permission to look is present."""
+    """True when its process exists, also if we may not inspect it; None when unknown."""
     open_turn: bool
     host_idle: bool = False
     """The host's own record says idle since the open turn began."""
 
 
 def decide_liveness(evidence: LivenessEvidence) -> Liveness:
-    """The only definition. Busy can be cleared by the host's record, never set by it."""
+    """Decide the liveness of a session. This is the only definition.
+
+    The host's record can clear busy, and never sets it.
+    """
     if evidence.ended or evidence.present is False:
         return Liveness.EXITED
     if evidence.present is None:

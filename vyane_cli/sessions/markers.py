@@ -1,8 +1,8 @@
-"""The small files between sessions, their guards and their hosts: none is a truth of its own.
+"""Marker files: small files that sessions, their guards and their hosts test. All are derived.
 
-Each is derived from the inbox and written under its lock; a tick that finds one wrong puts it
-right. A marker too many costs one tick that finds nothing; a marker is set before the message is
-appended, so that none is ever missing.
+Markers are derived from the inbox and written under the inbox lock; a tick that finds a wrong
+marker corrects it. A superfluous marker costs one tick that finds nothing. A marker is set before
+its message is appended, so that a message never lacks its marker.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from vyane_cli.storage.files import listdir
 from vyane_cli.storage.layout import Layout
 
 ARMED_S = 2.0
-"""For so long a written wake file is not written again: hosts merge bursts of writes."""
+"""Seconds after a write of the wake file during which it is not rewritten: hosts merge bursts."""
 
 
 def announce(layout: Layout, worker: str, *, control: bool, startable: bool) -> str:
-    """Before a message is appended: set what the guard tests; return the present host session.
+    """Set the markers that the guard tests, before a message is appended.
 
-    Under the inbox lock. A crash before the append leaves markers that the next tick clears.
+    Return the worker's present host session. The caller holds the inbox lock. A crash before the
+    append leaves markers that the next tick clears.
     """
     session = read_current(layout, worker)
     if session:
@@ -35,9 +36,12 @@ def announce(layout: Layout, worker: str, *, control: bool, startable: bool) -> 
 
 
 def wake(layout: Layout, session: str, wall_s: float) -> bool:
-    """Rewrite the wake file that the host watches, unless that was done a moment ago."""
+    """Rewrite the wake file that the host watches, unless it was rewritten a moment ago.
+
+    Return whether it was rewritten.
+    """
     if not session or not os.path.exists(layout.wake(session)):
-        return False  # no session, or one without a watch
+        return False  # no session, or one that no host watches
     age = wall_s - modified(layout.armed(session))
     if abs(age) < ARMED_S:  # file times are coarser than clocks
         return False
@@ -47,7 +51,10 @@ def wake(layout: Layout, session: str, wall_s: float) -> bool:
 
 
 def disarm(layout: Layout, session: str) -> None:
-    """The host has called: the next message rewrites the wake file. Under the inbox lock."""
+    """Let the next message rewrite the wake file, because the host has called.
+
+    Under the inbox lock.
+    """
     files.remove(layout.armed(session))
 
 
@@ -74,7 +81,7 @@ def _set(path: str, wanted: bool) -> None:
 
 
 def watched(layout: Layout, session: str) -> str:
-    """Make the wake file and return its path, for the host to watch."""
+    """Create the wake file if it is missing, and return its path for the host to watch."""
     path = layout.wake(session)
     if not os.path.exists(path):
         files.touch(path)
@@ -94,10 +101,10 @@ def remove_all(layout: Layout, session: str) -> None:
 
 
 def overdue(layout: Layout, wall_ms: int, grace_ms: int, limit: int) -> list[str]:
-    """Workers whose startable mail has been due for longer than the grace, at most `limit`.
+    """Return workers whose startable mail has been due for longer than the grace, at most `limit`.
 
-    One whose marker lies ahead is among them: the clock was set back, and when it is due is not
-    known. A ring too many costs a tick; its gates go by the boot clock.
+    A marker in the future counts as overdue: the clock was set back, so its due time is unknown. A
+    superfluous ring costs one tick, whose gates use the boot clock.
     """
     found: list[str] = []
     for worker in listdir(layout("due")):
@@ -112,7 +119,7 @@ def overdue(layout: Layout, wall_ms: int, grace_ms: int, limit: int) -> list[str
 
 
 def modified(path: str) -> float:
-    """The file's time in Unix seconds; 0 when it is not there."""
+    """Return the file's modification time in Unix seconds; 0 when the file is missing."""
     try:
         return os.stat(path).st_mtime
     except OSError:

@@ -1,4 +1,4 @@
-"""Register: a host session and the worker that it carries, from a hook's call or by hand."""
+"""Registration of host sessions and the workers that they carry, from a hook call or by hand."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ RUNTIME_KINDS = {"claude": "claude_cli", "codex": "codex", "gemini": "gemini"}
 def ensure_session(
     home: Home, call: HookCall, worker_type: str, deadline: Deadline
 ) -> HostSession | None:
-    """The host session of a call, registered or resumed if need be; None when there is none.
+    """Return the host session of a call, registered or resumed if needed.
 
-    The common case reads one file. `/clear` and a resume keep the worker, a fork makes a new one.
+    Return None for a late call of an ended session, and for a SessionEnd of an unknown session. The
+    common case reads one file. `/clear` and a resume keep the worker; a fork creates a new worker.
     """
     layout = home.layout
     known = registry.load_session(layout, call.session)
@@ -47,7 +48,7 @@ def ensure_session(
         if known is not None and known.worker not in registry.Registry(layout).workers:
             known = None
         session = None
-        if known is not None:  # registered by a twin of this call a moment ago, or resumed
+        if known is not None:  # a parallel call registered it a moment ago, or it is resumed
             session = known if _unchanged(known, call) else _resume(home, known, call)
         if session is None:
             session = _take_over(home, call) or _adopt(home, call)
@@ -66,7 +67,10 @@ def ensure_session(
 
 
 def _carry(home: Home, session: HostSession, worker_type: str) -> None:
-    """The logical session names the host session that carries it now. Under the registry's lock."""
+    """Record in the logical session which host session carries it now.
+
+    Under the registry's lock.
+    """
     known = registry.load_logical_session(home.layout, session.logical_session)
     entry = {"runtime_session_id": session.id, "worker_id": session.worker}
     if known is None or entry in known.runtime_sessions.values():
@@ -81,7 +85,10 @@ def _carry(home: Home, session: HostSession, worker_type: str) -> None:
 
 
 def _end_earlier(home: Home, session: HostSession) -> None:
-    """One process carries one session: the one before it is over, also if its end was not told."""
+    """Mark the session that this process carried before as ended, even if its end was not reported.
+
+    One process carries one session at a time.
+    """
     assert session.process is not None
     before_id = registry.session_of_process(home.layout, [session.process.pid])
     before = registry.load_session(home.layout, before_id) if is_safe_id(before_id) else None
@@ -98,9 +105,10 @@ def _is_registered(home: Home, worker: str, deadline: Deadline) -> bool:
 
 
 def _is_late(known: HostSession, call: HookCall) -> bool:
-    """A late call of a session that is over: nothing is done for it.
+    """Return whether a call is a late call of an ended session, which is ignored.
 
-    A start or a prompt proves that it runs again; a tool's event may be a background subagent's.
+    A start or a prompt proves that the session runs again. A tool's event may come from a
+    background subagent.
     """
     opens = call.event in (HostEvent.SESSION_START, HostEvent.PROMPT, HostEvent.CALL)
     return bool(known.ended or known.replaced_by) and not opens
@@ -110,13 +118,13 @@ def _unchanged(known: HostSession, call: HookCall) -> bool:
     over = bool(known.ended or known.replaced_by)
     same = call.process is None or known.process == call.process or call.process in known.others
     if call.process in known.others and processes.is_present(known.process) is False:
-        return False  # the owner is gone: the other one is the session now
+        return False  # the owning process has ended: the other one carries the session now
     moved = call.event is HostEvent.SESSION_START and call.attended != known.attended
     return same and not over and not moved
 
 
 def _resume(home: Home, known: HostSession, call: HookCall) -> HostSession:
-    """The session is on record: opened again, in this process or in another one."""
+    """Return the session as opened again, in this process or in another one."""
     owner = known.process
     another = call.process is not None and owner is not None and call.process != owner
     if another and not known.ended and processes.is_present(owner):
@@ -139,7 +147,10 @@ def _resume(home: Home, known: HostSession, call: HookCall) -> HostSession:
 
 
 def _take_over(home: Home, call: HookCall) -> HostSession | None:
-    """`/clear`: the same process goes on under a new id, so worker and mail go on too."""
+    """Return the session that follows a `/clear`, or None when the call is no such successor.
+
+    After `/clear` the same process goes on under a new id and keeps its worker and mail.
+    """
     if call.process is None or call.source not in ("clear", ""):
         return None
     layout = home.layout
@@ -160,7 +171,10 @@ def _take_over(home: Home, call: HookCall) -> HostSession | None:
 
 
 def _adopt(home: Home, call: HookCall) -> HostSession | None:
-    """A session that was started for a worker which has none yet."""
+    """Give the session of a call to the pending worker that it was started for.
+
+    Return the session, or None when no such worker without a session exists.
+    """
     if not is_safe_id(call.worker):
         return None
     workers = registry.Registry(home.layout)
@@ -183,7 +197,7 @@ def _create(
     worker_type: str,
     name: str = "",
 ) -> HostSession:
-    """A new worker with its own logical session. The caller commits: it saves the registry."""
+    """Create a worker with its own logical session. The caller commits by saving the registry."""
     layout, clock = home.layout, home.clock()
     taken = [worker.name for worker in workers.listing()]
     name = name or unique_name(readable_name(*folder_and_branch(call.cwd)), taken)
@@ -243,7 +257,7 @@ def _fresh(workers: registry.Registry, home: Home) -> str:
 
 
 def _publish(home: Home, session: HostSession, call: HookCall, deadline: Deadline) -> None:
-    """Make it the worker's present session, under the inbox lock and before any fold."""
+    """Make the session its worker's present session, under the inbox lock and before any fold."""
     if session.process is not None and call.process is not None and session.process != call.process:
         return  # a second process on one session gets no mail
     with home.held((LockKind.INBOX, session.worker), deadline=deadline):
@@ -255,7 +269,10 @@ def _publish(home: Home, session: HostSession, call: HookCall, deadline: Deadlin
 
 
 def _may_replace(home: Home, before: str, call: HookCall) -> bool:
-    """A start takes the worker over; any other call only from a session that is over."""
+    """Return whether the call may replace the worker's present session.
+
+    A SESSION_START and a CALL always may; other events only when the present session has ended.
+    """
     if call.event in (HostEvent.SESSION_START, HostEvent.CALL) or not is_safe_id(before):
         return True
     other = registry.load_session(home.layout, before)
@@ -263,11 +280,11 @@ def _may_replace(home: Home, before: str, call: HookCall) -> bool:
 
 
 def end_session(home: Home, session: HostSession, reason: str, deadline: Deadline) -> None:
-    """SessionEnd: the session is over; its worker and its mail stay."""
+    """Record the end of a session (SessionEnd). Its worker and its mail stay."""
     with home.held((LockKind.REGISTRY, ""), deadline=deadline):
         known = registry.load_session(home.layout, session.id) or session
         if known.process != session.process:
-            return  # a resume has taken it over by now
+            return  # a resume has taken the session over
         registry.save_session(
             home.layout, known._replace(ended=reason or "other", ended_at=home.clock().at)
         )
@@ -280,10 +297,10 @@ def end_session(home: Home, session: HostSession, reason: str, deadline: Deadlin
 def register_worker(
     home: Home, name: str, *, session_id: str, cwd: str, pid: int, worker_type: str
 ) -> Worker:
-    """A worker of a host without hooks, by name.
+    """Register a worker of a host without hooks, by name.
 
-    The name of an exited one goes on as the next generation: its mail is offered with a note, and
-    its name is not handed to a stranger in silence.
+    The name of an exited worker continues as the next generation of that worker. Its older mail is
+    offered with a note, and the name never passes to a stranger silently.
     """
     check_name(name)
     if not is_safe_id(worker_type):
@@ -335,7 +352,8 @@ def _next_generation(
             cwd=call.cwd,
             last_used_at=now,
             ended_at=None,
-            # what it was once asked for is over; a child that has not ended owes its result still
+            # the request it was spawned for has ended; a child that has not ended still owes its
+            # result
             dispatch_id=None if worker.final else worker.dispatch_id,
             cancel_propagated_from=None,
             failure_reason=None,
@@ -346,7 +364,7 @@ def _next_generation(
 
 
 def folder_and_branch(cwd: str) -> tuple[str, str]:
-    """The folder of the work tree around `cwd` and its git branch; no git program is run."""
+    """Return the folder of the work tree around `cwd` and its git branch, without running git."""
     folder = cwd
     while folder and folder != os.path.dirname(folder):
         git = os.path.join(folder, ".git")

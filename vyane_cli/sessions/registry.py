@@ -1,8 +1,9 @@
-"""`worker-registry.json` and the documents of sessions: identity and links, under one lock.
+"""The worker registry and the documents of sessions: identity and links, under one lock.
 
-Owner: register, spawn, rename, end. A prompt or a Stop never rewrites any of them. Commit point:
-the rename of the registry; the documents of a session are written before it, so that a crash
-leaves documents that nothing names, never a worker without them.
+The registry is `worker-registry.json`. Only register, spawn, rename and end write these files; a
+prompt or a Stop never rewrites any of them. Commit point: the rename of the registry. The documents
+of a session are written before it, so that a crash leaves documents that no worker names, never a
+worker without its documents.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
 
 _LAST_READ: dict[str, tuple[object, dict[str, Any], dict[str, Worker]]] = {}
-"""What each registry held when this process read it last: values, never changed in place."""
+"""Path of a registry → its content when this process last read it. Values are never mutated."""
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
-    """What changes whenever the file is replaced: a new file has another inode."""
+    """Return a stamp that changes with every replacement: a new file has another inode."""
     try:
         found = os.stat(path)
     except OSError:
@@ -57,7 +58,7 @@ def _parse(path: str, raw: object) -> dict[str, Worker]:
 
 
 class Registry:
-    """All workers, as read; changes are kept with `save`, under the registry's lock."""
+    """All workers, as read. `save` writes changes, under the registry's lock."""
 
     __slots__ = ("_data", "layout", "revision", "workers")
 
@@ -74,11 +75,11 @@ class Registry:
         self.revision = int(self._data.get("revision") or 0)
 
     def put(self, worker: Worker) -> None:
-        """Add or replace one worker; `save` keeps it."""
+        """Add or replace one worker, in memory; `save` writes it."""
         self.workers[worker.id] = worker
 
     def save(self) -> None:
-        """Replace the registry, then the names for completion."""
+        """Replace the registry file, then the list of names for shell completion."""
         self.revision += 1
         rendered = {worker.id: render_worker(worker) for worker in self.workers.values()}
         document.save(
@@ -91,38 +92,38 @@ class Registry:
         try:
             files.replace(self.layout.names, text.encode("utf-8", "replace"), durable=False)
         except StorageError:
-            return  # the workers are kept: names are for completion alone, and the next save's
+            return  # the workers are saved: the next save rewrites the completion names
 
     def listing(self) -> Sequence[Worker]:
-        """All workers in order of registration."""
+        """Return all workers in order of registration."""
         return tuple(self.workers.values())
 
 
 def load_session(layout: Layout, session_id: str) -> HostSession | None:
-    """The host session by its id, None when vyane does not know it."""
+    """Load the host session by its id. Return None when vyane does not know it."""
     return document.load_as(layout.session(session_id), parse_session, "session")
 
 
 def save_session(layout: Layout, session: HostSession) -> None:
-    """Keep a host session, durably."""
+    """Save a host session, durably."""
     document.save(layout.session(session.id), render_session(session), layout.root)
 
 
 def load_logical_session(layout: Layout, session_id: str) -> LogicalSession | None:
-    """The logical session by its id."""
+    """Load the logical session by its id. Return None when vyane does not know it."""
     path = layout.logical_session(session_id)
     return document.load_as(path, parse_logical_session, "logical session")
 
 
 def save_logical_session(layout: Layout, session: LogicalSession) -> None:
-    """Keep a logical session, durably."""
+    """Save a logical session, durably."""
     document.save(layout.logical_session(session.id), render_logical_session(session), layout.root)
 
 
 def read_current(layout: Layout, worker: str) -> str:
-    """The worker's present host session; an empty string when it has none.
+    """Return the id of the worker's present host session; an empty string when the worker has none.
 
-    What is no id is damage of a file that the session's next event writes anew.
+    A file that holds no valid id is damaged; the session's next event rewrites it.
     """
     found = read_text(layout.current(worker))
     return found if is_safe_id(found) else ""
@@ -135,9 +136,9 @@ def current_session(layout: Layout, worker: str) -> HostSession | None:
 
 
 def has_ended(session: HostSession | None) -> bool:
-    """Return whether a host session has ended: no record, its end on record, or no process.
+    """Return whether a host session has ended: no record, a recorded end, or no process.
 
-    Only a process that is proven gone counts: one that cannot be told may still run.
+    A process counts as ended only when that is proven; one in an unknown state may still run.
     """
     if session is None or session.ended:
         return True
@@ -145,13 +146,13 @@ def has_ended(session: HostSession | None) -> bool:
 
 
 def write_current(layout: Layout, worker: str, session_id: str) -> None:
-    """Publish the worker's present host session. Under its inbox lock, before any fold."""
+    """Publish the worker's present host session. Under the worker's inbox lock, before any fold."""
     files.make_directories(layout("current"))
     files.replace(layout.current(worker), session_id.encode())
 
 
 def session_of_process(layout: Layout, pids: Iterable[int]) -> str:
-    """The host session that the first of these processes with one runs; empty if none does.
+    """Return the session recorded for the first of these processes that has one; empty if none has.
 
     The caller compares the process with that session's record: a pid alone proves nothing.
     """
@@ -163,12 +164,12 @@ def session_of_process(layout: Layout, pids: Iterable[int]) -> str:
 
 
 def write_process(layout: Layout, pid: int, session_id: str) -> None:
-    """Note which host session a process runs. A hint, checked on use: not flushed."""
+    """Record which host session a process runs. A hint that readers check, so it is not flushed."""
     files.touch(layout.process(pid), session_id)
 
 
 def known_sessions(layout: Layout) -> list[HostSession]:
-    """Every host session on record; an unreadable document is passed over (`doctor` names it)."""
+    """Return every recorded host session. Unreadable documents are skipped; `doctor` names them."""
     found = []
     for name in files.json_names(layout("sessions")):
         try:
@@ -181,5 +182,5 @@ def known_sessions(layout: Layout) -> list[HostSession]:
 
 
 def plain(worker: Worker) -> dict[str, Any]:
-    """A worker as `workers --json` prints it, before liveness is added."""
+    """Return a worker as `workers --json` prints it, before liveness is added."""
     return render_worker(worker)

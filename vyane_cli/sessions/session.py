@@ -1,4 +1,4 @@
-"""A host session: which worker it carries, in which process; and the logical session above it."""
+"""Host sessions (worker and process of each), logical sessions above them, and marker states."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class Markers(NamedTuple):
-    """What the guard and the other ticks shall find beside the session afterwards."""
+    """The marker files that the guard and other ticks must find beside the session afterwards."""
 
     pending: bool
     control: bool
     proof: bool
     due_ms: int | None
-    """In how many milliseconds mail that may start a turn is due; None: there is none."""
+    """Milliseconds until mail that may start a turn is due; None when no such mail exists."""
 
 
 class HostSession(NamedTuple):
-    """One session of a host program, as `sessions/{id}.json` has it."""
+    """One session of a host program, as stored in `sessions/{id}.json`."""
 
     id: str
     host: str
@@ -32,7 +32,7 @@ class HostSession(NamedTuple):
     logical_session: str
     process: Process | None = None
     others: tuple[Process, ...] = ()
-    """Live processes that claim the same id: they get no mail."""
+    """Live processes that claim the same id. Such a process gets no mail."""
     cwd: str = ""
     transcript: str = ""
     config_dir: str = ""
@@ -40,20 +40,23 @@ class HostSession(NamedTuple):
     started_at: float = 0.0
     source: str = ""
     ended: str = ""
-    """Why it ended; empty while it has not."""
+    """Reason of the end; empty while the session has not ended."""
     ended_at: float | None = None
     replaced_by: str = ""
     generation_at: float = 0.0
-    """Since when this owner has the worker's name: older mail was addressed to another."""
+    """Unix seconds since when this owner has the worker's name; older mail was for another."""
     trace: str | None = None
     parent_span: str | None = None
     terminal: tuple[str, ...] = ()
-    """Socket and pane of tmux. A hint: proven before a key is typed."""
+    """Socket and pane of tmux. A hint, proven before a key is typed."""
     unknown: Mapping[str, Any] = {}
 
 
 def parse_session(data: Mapping[str, Any]) -> HostSession:
-    """A host session from its stored form. ValueError or KeyError when it is none."""
+    """Return a host session from its stored form.
+
+    ValueError or KeyError when the form is not one.
+    """
     known = {key: data[key] for key in HostSession._fields if key in data and key != "unknown"}
     known["process"] = parse_process(known.get("process"))
     known["others"] = tuple(
@@ -65,7 +68,7 @@ def parse_session(data: Mapping[str, Any]) -> HostSession:
 
 
 def render_session(session: HostSession) -> dict[str, Any]:
-    """The stored form of a host session."""
+    """Return the stored form of a host session."""
     data = session._asdict()
     unknown = data.pop("unknown")
     data["process"] = session.process._asdict() if session.process else None
@@ -75,7 +78,7 @@ def render_session(session: HostSession) -> dict[str, Any]:
 
 
 class LogicalSession(NamedTuple):
-    """The conversation, whatever program runs it, as `logical-sessions/vs-….json` has it."""
+    """A conversation independent of the program that runs it, from `logical-sessions/vs-….json`."""
 
     id: str
     display_name: str
@@ -91,7 +94,7 @@ class LogicalSession(NamedTuple):
 
 
 def parse_logical_session(data: Mapping[str, Any]) -> LogicalSession:
-    """A logical session from its stored form."""
+    """Return a logical session from its stored form."""
     known = {key: data[key] for key in LogicalSession._fields if key in data and key != "unknown"}
     known["participating_agents"] = tuple(known.get("participating_agents") or ())
     rest = {key: value for key, value in data.items() if key not in LogicalSession._fields}
@@ -99,7 +102,7 @@ def parse_logical_session(data: Mapping[str, Any]) -> LogicalSession:
 
 
 def render_logical_session(session: LogicalSession) -> dict[str, Any]:
-    """The stored form of a logical session."""
+    """Return the stored form of a logical session."""
     data = session._asdict()
     unknown = data.pop("unknown")
     data["participating_agents"] = list(session.participating_agents)

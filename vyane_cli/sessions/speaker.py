@@ -1,4 +1,4 @@
-"""Who speaks: a person, a worker, or a program from outside."""
+"""The speaker of a command: a person, a worker, or an external program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vyane_cli.sessions.session import HostSession
 
 
 class FromKind(StrEnum):
-    """Who speaks."""
+    """The kinds of speaker."""
 
     WORKER = "worker"
     HUMAN = "human"
@@ -15,7 +15,7 @@ class FromKind(StrEnum):
 
 
 class Speaker(NamedTuple):
-    """The one who runs this command."""
+    """The person, worker or program that runs this command."""
 
     kind: FromKind
     id: str
@@ -24,5 +24,5 @@ class Speaker(NamedTuple):
 
     @property
     def in_host(self) -> bool:
-        """Whether an agent's session is behind it: such a speaker has no person's authority."""
+        """Return whether the speaker is an agent's session, which has no person's authority."""
         return self.kind is FromKind.WORKER or self.id.startswith("agent:")

@@ -1,9 +1,9 @@
-"""A session's pane in tmux: proven to be the same pane and process, then exactly one Escape.
+"""A session's pane in tmux: proof that it is still that session's, and typing into it.
 
-Proof: the host process is there (boot, pid, start), the pane that was recorded when the session
-began still exists, its own process is the host or above it, it has the host's terminal, the host is
-in the foreground there, and tmux gives what is typed to it alone. Text typed at something else
-could approve it.
+Proof: the host process exists (boot, pid, start); the pane recorded when the session began still
+exists; the pane's own process is the host or an ancestor of it; the pane has the host's terminal;
+the host is in the foreground there; and tmux passes typed keys to that program alone. Text typed
+into another program could approve something there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ELSEWHERE = {
     "pane_in_mode": "is scrolled back, and tmux takes its keys (copy mode)",
     "pane_input_off": "takes no keys (select-pane -d)",
 }
-"""What tmux says of a pane whose keys do not reach its program, or not it alone."""
+"""Flag of a tmux pane whose keys do not reach its program alone → the reason to refuse it."""
 PANE = "#{pane_pid} #{pane_tty}" + "".join(f"#{{?{name}, {name},}}" for name in ELSEWHERE)
 
 
@@ -45,7 +45,7 @@ class Pane(NamedTuple):
 
 
 def prove_pane(session: HostSession | None) -> Pane:
-    """The session's pane. RefusedError says what is missing; nothing was typed."""
+    """Return the session's pane. RefusedError names the missing proof; nothing was typed."""
     if session is None or len(session.terminal) != 2:
         raise refused("its session has no recorded tmux pane")
     if session.process is None or processes.is_present(session.process) is not True:
@@ -70,19 +70,19 @@ def prove_pane(session: HostSession | None) -> Pane:
 
 
 def read_screen(session: HostSession | None) -> str:
-    """The text of the session's pane as a person sees it, once it is proven to be its."""
+    """Return the text of the session's pane as a person sees it, after the pane is proven."""
     pane = prove_pane(session)
     return _tmux(pane, "capture-pane", "-p", "-t", pane.id)
 
 
 def type_line(session: HostSession | None, text: str, box: Callable[[str], str | None]) -> bool:
-    """Type one line into the session's empty input box and have it taken; whether it was.
+    """Type one line into the session's empty input box and submit it. Return whether it was taken.
 
-    `box` finds what stands in the input box on a screen: it is looked at right before, since the
-    caller may have waited for a lock. A line that an earlier try left there is not typed again.
-    Enter is pressed when the line is seen there, after a pause
-    (a burst with Enter in it counts as pasted), three times at most. A line that does not appear
-    gets no Enter: something else has the keys.
+    `box` finds the text of the input box on a screen. The box is read right before typing, because
+    the caller may have waited for a lock. A line that an earlier try left there is not typed again.
+    Enter is pressed once the line appears there, after a pause (a burst with Enter in it counts as
+    pasted), three times at most. A line that does not appear gets no Enter: another program has the
+    keys.
     """
     there = box(read_screen(session))
     if there is None or (there and not is_same(there, text)):
@@ -101,7 +101,7 @@ def type_line(session: HostSession | None, text: str, box: Callable[[str], str |
 
 
 def is_same(shown: str | None, text: str) -> bool:
-    """Whether what stands in a box is this line: a narrow pane breaks it in several."""
+    """Return whether the text of a box is this line. A narrow pane breaks a line into several."""
     return "".join((shown or "").split()) == "".join(text.split())
 
 
@@ -115,7 +115,7 @@ def _until(true: Callable[[], bool]) -> bool:
 
 
 def type_escape(session: HostSession | None) -> None:
-    """Exactly one Escape to the session's pane, proven once more right before."""
+    """Type exactly one Escape into the session's pane, which is proven again right before."""
     pane = prove_pane(session)
     _tmux(pane, "send-keys", "-t", pane.id, "Escape")
 
@@ -136,7 +136,7 @@ def _tmux(pane: Pane, *words: str) -> str:
 
 
 def refused(reason: str) -> RefusedError:
-    """Nothing is typed, for this reason."""
+    """Return the error for a missing proof: nothing was typed."""
     return RefusedError(
         f"no Escape was typed: {reason}",
         slug="no_proof",

@@ -1,4 +1,4 @@
-"""A worker: what it is, what may become of it, what it is called, how it is found by name."""
+"""A worker: its fields, its status transitions, its display name, and look-up by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME_MAX = 80
 
 
 class WorkerStatus(StrEnum):
-    """What a worker is at. Three are final."""
+    """The status of a worker. Three are final."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -51,14 +51,17 @@ FINAL = frozenset(status for status, onward in TRANSITIONS.items() if not onward
 
 
 def check_transition(before: WorkerStatus, after: WorkerStatus) -> WorkerStatus:
-    """`after` when the table has it (staying is no transition); ConflictError otherwise."""
+    """Return `after` when the table allows it or it equals `before`; ConflictError otherwise."""
     if before is not after and after not in TRANSITIONS[before]:
         raise ConflictError(f"a worker that is {before} does not become {after}")
     return after
 
 
 class Worker(NamedTuple):
-    """Identity and links. What it does at this moment is folded from its session's own files."""
+    """Identity and links of a worker.
+
+    Its present activity is folded from its session's own files.
+    """
 
     id: str
     name: str
@@ -66,7 +69,7 @@ class Worker(NamedTuple):
     logical_session_id: str
     generation: int = 1
     status: WorkerStatus = WorkerStatus.PENDING
-    """As last decided by register, spawn, report, cancel; liveness is added when it is shown."""
+    """As last decided by register, spawn, report or cancel. Liveness is added on display."""
     session_id: str | None = None
     task_id: str | None = None
     parent_worker_id: str | None = None
@@ -78,17 +81,17 @@ class Worker(NamedTuple):
     trace_id: str | None = None
     span_id: str | None = None
     dispatch_id: str | None = None
-    """The message that it was spawned for; its result answers it."""
+    """Id of the message that the worker was spawned for; the worker's result answers it."""
     independent: bool = False
-    """A cancel of its parent passes it by."""
+    """True when a cancel of the parent leaves this worker running."""
     group: str | None = None
     project: str | None = None
-    """The project that it was declared to belong to; its children belong there too."""
+    """The project that the worker was declared to belong to; its children belong there too."""
     long_running_until: float | None = None
     stale_since: float | None = None
-    """The last sign that it had given when it was found stale; a later one ends that."""
+    """Unix seconds of the last activity when the worker was found stale; later activity ends it."""
     stale_boot: str = ""
-    """The boot in which it was found stale, and when in the time that the machine was awake."""
+    """Id of the boot in which the worker was found stale; `stale_awake_ms` is the moment in it."""
     stale_awake_ms: int = 0
     failure_reason: str | None = None
     cwd: str = ""
@@ -96,16 +99,19 @@ class Worker(NamedTuple):
     last_used_at: float = 0.0
     ended_at: float | None = None
     unknown: Mapping[str, Any] = {}
-    """Fields of a later version, kept as they are."""
+    """Fields of a later version, kept unchanged."""
 
     @property
     def final(self) -> bool:
-        """Whether nothing becomes of it any more."""
+        """Return whether the status is final."""
         return self.status in FINAL
 
 
 def parse_worker(worker_id: str, data: Mapping[str, Any]) -> Worker:
-    """A worker from its stored form; missing fields get their defaults. ValueError if unusable."""
+    """Return a worker from its stored form; missing fields get defaults.
+
+    TypeError or ValueError if bad.
+    """
     if not isinstance(data, Mapping):
         raise TypeError("not an object")
     known = {key: data[key] for key in Worker._fields if key in data and key != "unknown"}
@@ -120,7 +126,7 @@ def parse_worker(worker_id: str, data: Mapping[str, Any]) -> Worker:
 
 
 def render_worker(worker: Worker) -> dict[str, Any]:
-    """The stored form of a worker."""
+    """Return the stored form of a worker."""
     data = worker._asdict()
     unknown = data.pop("unknown")
     data["children_worker_ids"] = list(worker.children_worker_ids)
@@ -129,12 +135,12 @@ def render_worker(worker: Worker) -> dict[str, Any]:
 
 
 def is_stale(worker: Worker, last_sign_s: float) -> bool:
-    """Whether it was found stale and has given no sign since."""
+    """Return whether the worker was found stale and has shown no activity since."""
     return worker.status is WorkerStatus.STALE and last_sign_s <= (worker.stale_since or 0.0)
 
 
 def shown_status(worker: Worker, liveness: Liveness, last_sign_s: float = 0.0) -> WorkerStatus:
-    """The status that people see: the stored one, moved by what the session does now."""
+    """Return the status shown to people: the stored status, adjusted by the session's liveness."""
     if worker.final or worker.status is WorkerStatus.INTERRUPTED:
         return worker.status
     if is_stale(worker, last_sign_s) and liveness is not Liveness.EXITED:
@@ -158,12 +164,12 @@ RESERVED_BEGINNINGS = ("-", "vs-", "w-", "channel:")
 
 
 def is_reserved(name: str) -> bool:
-    """Whether such a name is an address of another kind: the worker could not be reached by it."""
+    """Return whether the name is another kind of address, which could never reach a worker."""
     return name.casefold() in RESERVED_NAMES or name.startswith(RESERVED_BEGINNINGS)
 
 
 def check_name(name: str) -> str:
-    """A display name: printable, one line, no address of another kind."""
+    """Check a display name: printable, one line, no other kind of address. Return the name."""
     if not name.strip() or name != name.strip() or not name.isprintable():
         raise InvalidInputError("name", name, "a name: printable, without spaces around it")
     if len(name) > NAME_MAX:
@@ -176,9 +182,9 @@ def check_name(name: str) -> str:
 
 
 def readable_name(folder: str, branch: str) -> str:
-    """A name from a folder and a branch: `api-main`. Letters, digits and dashes, lower case.
+    """Return a name from a folder and a branch, such as `api-main`: lower case, digits and dashes.
 
-    In front of what would be an address of another kind stands `session-`.
+    A name that would be another kind of address gets the prefix `session-`.
     """
     parts = [slug(folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2]), slug(branch)]
     name = "-".join(part for part in parts if part) or "session"
@@ -186,7 +192,7 @@ def readable_name(folder: str, branch: str) -> str:
 
 
 def unique_name(wanted: str, taken: Collection[str]) -> str:
-    """`wanted`, or with the first number from 2 on that makes it unique whatever the case."""
+    """Return `wanted`, with the first number from 2 on if that name is taken. Case is ignored."""
     lower = {name.casefold() for name in taken}
     name, number = wanted[: NAME_MAX - 6], 1
     while name.casefold() in lower:
@@ -199,7 +205,7 @@ NOBODY = "there is none yet: `vyane hooks install`, then start a session"
 
 
 def find_worker(text: str, workers: Sequence[Worker]) -> Worker:
-    """A worker by id, by name, or by a unique prefix of its id; live ones before ended ones.
+    """Return a worker by id, name, or unique prefix of its id; live workers before ended ones.
 
     NotFoundError names the nearest; ConflictError (`ambiguous`) lists the candidates.
     """
