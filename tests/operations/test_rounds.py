@@ -22,7 +22,7 @@ from vyane_cli.projects.tasks import list_tasks
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus
 from vyane_cli.storage import locks
-from vyane_cli.upkeep import rounds as upkeep_rounds
+from vyane_cli.upkeep import rounds
 
 
 def statuses(stage: Scene) -> list[str]:
@@ -951,7 +951,7 @@ def test_while_a_round_shows_what_happened_another_may_begin(stage, monkeypatch)
             seen[0] = str(stage.wake("B").verdict.cell)
         return 0
 
-    monkeypatch.setattr(upkeep_rounds, "show_all", show)
+    monkeypatch.setattr(rounds, "show_all", show)
     stage.wake("A")
 
     assert seen[0] not in ("", "skip")

@@ -11,19 +11,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 
 from vyane_cli.attention.call import call_person
 from vyane_cli.attention.kinds import NeedKind, call_of
 from vyane_cli.children import launches
 from vyane_cli.children.result import settle_child, settle_exit
 from vyane_cli.children.result_rules import CANCELLED, Ending, Report
-from vyane_cli.errors import ConflictError, NotFoundError, StorageError, VyaneError
+from vyane_cli.errors import ConflictError, NotFoundError, VyaneError
 from vyane_cli.hosts.port import HookCall, HostEvent, Reply
 from vyane_cli.kernel.runtimes import child_environment, find_runtime
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.worker import WorkerStatus, check_transition
-from vyane_cli.storage import files, processes
+from vyane_cli.storage import processes
 from vyane_cli.storage.locks import LockKind
 
 TYPE_CHECKING = False
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from vyane_cli.home import Home
 
     _Action = Callable[[], None]
+
     Tick = Callable[..., object]
+
     """`delivery/tick.tick`, or a function around it."""
 
 
@@ -183,30 +184,3 @@ def _patiently(action: _Action) -> None:
         except VyaneError as error:
             print(f"vyane: {error.message}", file=sys.stderr, flush=True)
             time.sleep(pause)
-
-
-def start_launcher(home: Home, worker: str, environment: Mapping[str, str]) -> None:
-    """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
-
-    What it prints goes to the child's error log. StorageError when it could not be started.
-    """
-    layout = home.layout
-    files.make_directories(os.path.dirname(layout.errors(worker)))
-    command = [sys.executable, "-I", "-m", "vyane_cli.launcher", layout.root, worker]
-    log = launches.open_log(layout.errors(worker))
-    try:
-        middle = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env=dict(environment),
-            start_new_session=True,
-        )
-        if middle.wait():  # it forks at once, so that no host is above the child
-            raise ChildProcessError(10, "the launcher did not start")
-    except OSError as error:
-        raise StorageError(sys.executable, error) from error
-    finally:
-        os.close(log)

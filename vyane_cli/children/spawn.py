@@ -11,7 +11,6 @@ import os
 from typing import Any, NamedTuple
 
 from vyane_cli.children import launches
-from vyane_cli.children.launch import start_launcher
 from vyane_cli.children.order import (
     CONTEXT_TURNS,
     Fresh,
@@ -30,6 +29,7 @@ from vyane_cli.children.place import (
     plan_worktree,
 )
 from vyane_cli.children.result_rules import Ending, Report
+from vyane_cli.children.start import start_launcher
 from vyane_cli.errors import ConflictError, InvalidInputError, StorageError, VyaneError
 from vyane_cli.kernel.clock import Clock
 from vyane_cli.kernel.ids import logical_session_id, span_id, worker_id

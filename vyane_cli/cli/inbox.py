@@ -7,7 +7,6 @@ import typer
 from vyane_cli.cli.context import state_of
 from vyane_cli.cli.render.human import Screen, ago, clock_time, complain, safe, span
 from vyane_cli.cli.render.story import short
-from vyane_cli.delivery.why import MessageStep, tell
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.home import Home
 from vyane_cli.kernel.durations import parse_duration_s
@@ -16,6 +15,10 @@ from vyane_cli.mail.mailbox import MailEntry
 from vyane_cli.mail.message import MessageKind, MessageStatus, body_of
 from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.speaker import FromKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vyane_cli.delivery.why import MessageStep
 
 
 def inbox_command(
@@ -148,6 +151,8 @@ def why_command(
 ) -> None:
     """Explain why a message was, or was not, delivered."""
     state = state_of(context)
+    from vyane_cli.delivery.why import tell
+
     told = tell(state.home, message)
 
     def human(screen: Screen) -> None:
@@ -177,7 +182,7 @@ def _reading(key: str, value: Any) -> str:
     return safe(f"{' '.join(words)} {value}")
 
 
-def _why(one: MessageStep) -> str:
+def _why(one: "MessageStep") -> str:
     parts = [one.why] if one.why else []
     parts += [_reading(key, value) for key, value in (one.readings or {}).items()]
     if one.again_ms:

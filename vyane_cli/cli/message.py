@@ -10,7 +10,6 @@ from vyane_cli.cli import streams
 from vyane_cli.cli.context import CommandState, state_of
 from vyane_cli.cli.render.human import Screen, safe
 from vyane_cli.delivery.outlook import state_of_sent
-from vyane_cli.delivery.reply import relay, reply
 from vyane_cli.errors import InvalidInputError
 from vyane_cli.kernel.durations import parse_duration_s
 from vyane_cli.mail.enqueue import Sent
@@ -208,6 +207,8 @@ def reply_command(
     """Answer a message: to its sender, in its chain."""
     state = state_of(context)
     draft = MessageDraft("", read_text(text), idempotency_key=idempotency_key or None)
+    from vyane_cli.delivery.reply import reply  # `send` needs nothing of it
+
     show_sent(state, reply(state.home, message, draft))
 
 
@@ -222,4 +223,6 @@ def relay_command(
     """Pass a text on to a child; a person: to any worker."""
     state = state_of(context)
     draft = MessageDraft(child, read_text(text), idempotency_key=idempotency_key or None)
+    from vyane_cli.delivery.reply import relay
+
     show_sent(state, relay(state.home, draft))

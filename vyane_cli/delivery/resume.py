@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from vyane_cli.children import launches
-from vyane_cli.children.launch import start_launcher
+from vyane_cli.children.start import start_launcher
 from vyane_cli.delivery.attempts import record_start
 from vyane_cli.delivery.gating import Decision, Readings
 from vyane_cli.delivery.resume_rules import RESUMES_MAX, Allow, Closed, ask_resume, decide_start
