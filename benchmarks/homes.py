@@ -89,7 +89,7 @@ class Home:
         )
         return Path(self.home.layout.guard)
 
-    # --- what is in it ---
+    # --- contents ---
 
     def fill(self, workers: int) -> None:
         """Register workers of closed sessions, in one write of the registry."""

@@ -53,7 +53,7 @@ class Ran(NamedTuple):
         return str(specific.get("additionalContext") or "")
 
 
-# --- what a session is made of ---
+# --- building blocks of a session ---
 
 
 def start_process() -> subprocess.Popen[bytes]:
