@@ -1,1 +1,1 @@
-"""What vyane costs, as ratios in one run: `python -m benchmarks`."""
+"""Benchmarks: the costs of vyane, as ratios within one run. Run `python -m benchmarks`."""

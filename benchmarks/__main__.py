@@ -35,9 +35,12 @@ FIGURES: dict[str, Figure] = {
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and print; 1 when a figure could not be taken. A goal that is missed is no error."""
+    """Measure and print the figures. Return 1 when a figure could not be measured, else 0.
+
+    A missed goal does not change the exit code.
+    """
     options = _options(words)
-    for number in (signal.SIGINT, signal.SIGTERM):  # what was measured until then is printed
+    for number in (signal.SIGINT, signal.SIGTERM):  # the finished figures are still printed
         signal.signal(number, signal.default_int_handler)
     rows: list[Row] = []
     failed: dict[str, str] = {}

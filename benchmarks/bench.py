@@ -1,4 +1,4 @@
-"""What every figure is given: a folder, the sizes of this run, and a place for remarks."""
+"""Bench: the parameter of every figure: a folder, the sizes of this run, and the notes."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -18,12 +18,12 @@ class Bench:
         self._numbers = itertools.count(1)
 
     def size(self, full: int, quick: int) -> int:
-        """A size or a number of rounds."""
+        """Return a size or a number of rounds: `quick` in a quick run, else `full`."""
         return quick if self.quick else full
 
     @contextmanager
     def home(self, workers: int = 0) -> Iterator[Home]:
-        """A new state root with that many workers besides those that the figure starts."""
+        """Make a new state root with `workers` workers; the figure adds its own sessions."""
         home = Home(self.folder / f"home-{next(self._numbers)}")
         try:
             home.fill(workers)
@@ -32,7 +32,7 @@ class Bench:
             home.close()
 
     def note(self, text: str) -> None:
-        """A remark that belongs under the table."""
+        """Append a note, which is printed below the table."""
         self.notes.append(text)
 
 

@@ -1,6 +1,7 @@
-"""One of many processes that do the same at once: `python -m benchmarks.contender WHAT …`.
+"""Contender: one of many processes that do the same at the same time.
 
-It says that it is ready, waits for its standard input to be closed, and prints one JSON document.
+`python -m benchmarks.contender WHAT …` prints "ready", waits until its standard input is closed,
+does its work, and prints one JSON document.
 """
 
 import json
@@ -17,7 +18,7 @@ from vyane_cli.storage import locks
 
 
 def main(what: str, *words: str) -> None:
-    """Prepare, wait for the others, do it."""
+    """Prepare the work, wait for the other contenders, then do the work."""
     kinds: dict[str, Callable[..., Callable[[], object]]] = {"send": sending, "lock": locking}
     prepared = kinds[what](*words)
     os.write(1, b"ready\n")
@@ -26,7 +27,10 @@ def main(what: str, *words: str) -> None:
 
 
 def sending(root: str, worker: str, number: str, count: str, limit_s: str) -> Callable[[], object]:
-    """Send `count` messages, at most for so long; what was acknowledged."""
+    """Prepare to send `count` messages in at most `limit_s` seconds.
+
+    The prepared function returns the acknowledged messages, the errors and the slowest send.
+    """
     accelerate()
     home = Home(root)
 
@@ -49,7 +53,10 @@ def sending(root: str, worker: str, number: str, count: str, limit_s: str) -> Ca
 
 
 def locking(root: str, rounds: str, hold_s: str, how: str) -> Callable[[], object]:
-    """Take one lock again and again; the waits in seconds. `how`: vyane's way, or plain flock."""
+    """Prepare to take one lock `rounds` times; `how` is "vyane", or anything else for flock(2).
+
+    The prepared function returns the waits in seconds.
+    """
     path = locks.lock_path(root, locks.LockKind.INBOX, "contended")
     os.makedirs(os.path.dirname(path), exist_ok=True)
 

@@ -1,4 +1,4 @@
-"""Many hooks at once, and many processes at one lock."""
+"""Figures of crowds: many hooks at once, and many processes at one lock."""
 
 import sys
 import uuid
@@ -15,7 +15,7 @@ CONTENDERS, HOLD_S = 16, 0.005
 
 
 def crowd(bench: Bench) -> Iterator[Row]:
-    """Each session has a message and all hooks run at once; the limits are for two idle cores."""
+    """Measure hooks that deliver a message each, all at once; the goals are for two idle cores."""
     wanted = [*CROWDS.items()][: 1 if bench.quick else None]
     crowds = [(bench.size(size, size), goal) for size, goal in wanted]
     with bench.home(10) as home:
@@ -46,7 +46,7 @@ def crowd(bench: Bench) -> Iterator[Row]:
 
 
 def fairness(bench: Bench) -> Iterator[Row]:
-    """16 processes hold one lock for 5 ms each, again and again: the longest wait of any."""
+    """Measure the longest wait among 16 processes that take one lock repeatedly, for 5 ms each."""
     rounds, contenders = bench.size(50, 5), bench.size(CONTENDERS, CONTENDERS)
     with bench.home() as home:
         longest = {}

@@ -1,4 +1,4 @@
-"""The guard, the tick with nothing to do, the tick that delivers; and that a message comes once."""
+"""Figures of deliveries: the guard, the idle tick, the delivering tick, and delivery only once."""
 
 import os
 import shlex
@@ -17,29 +17,29 @@ GUARD_GOAL, TICK_GOAL, DELIVER_GOAL = Goal(2), Goal(2), Goal(4)
 DELIVER_CPU_GOAL = Goal(30, "ms")
 WORKERS = 10
 BATCHES = 8
-"""Tool batches of a turn that get a message each."""
+"""Number of tool batches in a turn; each batch gets one message."""
 AT_ONCE = 3
 
 
 def shell(session: Session) -> Command:
-    """The smallest process of the same kind as the guard."""
+    """Return the smallest command of the same kind as the guard."""
     return Command(SH, ["sh", "-c", ":"], session.env)
 
 
 def interpreter(session: Session) -> Command:
-    """The smallest process of the same kind as a tick."""
+    """Return the smallest command of the same kind as a tick."""
     return Command(PASS, [sys.executable, "-I", "-c", "pass"], session.env)
 
 
 def beside(bench: Bench, session: Session) -> list[Command]:
-    """The commands of the command line, with the environment and payload of a tool batch."""
+    """Return the `--beside` commands, with the environment and payload of a tool batch."""
     env = {**os.environ, **session.env}
     stdin = session.payload("PostToolBatch")
     return [Command(given, shlex.split(given), env, stdin) for given in bench.beside]
 
 
 def guard(bench: Bench) -> Iterator[Row]:
-    """PreToolUse and PostToolBatch of a session without mail: no process but the shell's."""
+    """Measure PreToolUse and PostToolBatch without mail: the only process is the guard's shell."""
     with bench.home(WORKERS) as home:
         session = home.session()
         tool, batch = "guard PreToolUse", "guard PostToolBatch"
@@ -60,7 +60,10 @@ def guard(bench: Bench) -> Iterator[Row]:
 
 
 def idle_tick(bench: Bench) -> Iterator[Row]:
-    """Python started for nothing: by the guard's line, without a guard; and with a look."""
+    """Measure ticks without mail: with the guard's command line, without a guard, and with a look.
+
+    A tick that looks finds the marker of pending mail, but no message.
+    """
     with bench.home(WORKERS) as home:
         session = home.session()
         line, plain, look = "tick, the guard's line", "tick, without a guard", "tick that looks"
@@ -76,7 +79,7 @@ def idle_tick(bench: Bench) -> Iterator[Row]:
 
         def before(command: Command) -> None:
             if command.name == look:
-                pending.touch()  # a marker that nothing stands behind
+                pending.touch()  # a marker without a message
 
         found = alternate(
             commands, bench.size(60, 8), before=before, after=_silent({line, plain, look})
@@ -89,7 +92,7 @@ def idle_tick(bench: Bench) -> Iterator[Row]:
 
 
 def delivering_tick(bench: Bench) -> Iterator[Row]:
-    """PostToolBatch with one pending message, every flush included."""
+    """Measure PostToolBatch with one pending message, every flush included."""
     with bench.home(WORKERS) as home:
         session = home.session()
         line, whole = "tick that delivers", "the whole hook that delivers"
@@ -123,7 +126,10 @@ def delivering_tick(bench: Bench) -> Iterator[Row]:
 
 
 def shown_once(bench: Bench) -> Iterator[Row]:
-    """One message and three identical hooks at once, as when a user installs the hooks twice."""
+    """Count how often one message is shown once by three identical hooks that run at once.
+
+    A user who installs the hooks twice has such hooks.
+    """
     rounds = bench.size(100, 5)
     counts: list[int] = []
     with bench.home(WORKERS) as home:
@@ -144,7 +150,7 @@ def shown_once(bench: Bench) -> Iterator[Row]:
 
 
 def shown_again(bench: Bench) -> Iterator[Row]:
-    """A hook whose output could not be written; the next one shows the message."""
+    """Count how often the next hook shows a message whose first output could not be written."""
     rounds = bench.size(20, 2)
     again = 0
     with bench.home(WORKERS) as home:
@@ -175,7 +181,7 @@ def _closed_pipe() -> int:
 
 
 class _silent:  # noqa: N801  used as a function
-    """Check that a hook with nothing to do printed nothing and ended with 0."""
+    """Check that a hook without mail printed nothing and ended with 0."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names

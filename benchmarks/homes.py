@@ -1,4 +1,4 @@
-"""State roots with sessions in them, driven as a host does it: by the guard and its payloads."""
+"""State roots with sessions, driven in the way of a host: by the guard and its payloads."""
 
 import json
 import os
@@ -31,9 +31,9 @@ from vyane_cli.storage import document, files
 PACKAGE = Path(vyane_cli.__file__).resolve().parents[1]
 PERSON = Speaker(FromKind.HUMAN, "person", "person")
 PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from vyane_cli.hook import main; main()"
-"""What the guard hands to Python."""
+"""The program that the guard passes to Python."""
 BATCH_BYTES = 2_000
-"""Size of the tool output in a payload."""
+"""Size of the tool output in a payload, in bytes."""
 TRANSCRIPT_LINES = 800
 
 
@@ -54,14 +54,14 @@ class Home:
         self.transcript.write_text(_transcript())
 
     def close(self) -> None:
-        """End the stand-ins for the client and remove the folder."""
+        """End the stand-ins for the clients, and remove the folder."""
         for client in self.clients:
             client.kill()
             client.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def user_environ(self) -> dict[str, str]:
-        """What a person's shell has."""
+        """Return the environment of a person's shell."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.user),
@@ -70,7 +70,7 @@ class Home:
         }
 
     def environ(self) -> dict[str, str]:
-        """What a hook gets from the client, the session aside."""
+        """Return the environment that the client gives to a hook, without the session's part."""
         return {
             **self.user_environ(),
             "CLAUDE_PROJECT_DIR": str(self.project),
@@ -78,7 +78,7 @@ class Home:
         }
 
     def _install(self) -> Path:
-        """`vyane hooks install`, so that the guard is the one that a user gets."""
+        """Run `vyane hooks install`, which writes the guard that a user gets. Return its path."""
         command = [sys.executable, "-P", "-m", "vyane_cli", "--home", str(self.root)]
         env = {**self.user_environ(), "PYTHONPATH": str(PACKAGE)}
         subprocess.run(
@@ -89,7 +89,7 @@ class Home:
         )
         return Path(self.home.layout.guard)
 
-    # --- what is in it ---
+    # --- contents ---
 
     def fill(self, workers: int) -> None:
         """Register workers of closed sessions, in one write of the registry."""
@@ -139,15 +139,15 @@ class Home:
         known.save()
 
     def settle(self, worker: str, count: int) -> None:
-        """Put messages that are over into a worker's inbox: sent, claimed, delivered, consumed."""
+        """Put consumed messages into a worker's inbox: sent, claimed, delivered, consumed."""
         self._put(worker, count, (Op.CLAIM, Op.DELIVERED, Op.CONSUMED))
 
     def queue(self, worker: str, count: int) -> None:
-        """Put messages that wait into a worker's inbox."""
+        """Put pending messages into a worker's inbox."""
         self._put(worker, count, ())
 
     def _put(self, worker: str, count: int, ops: Sequence[Op]) -> None:
-        """Write the lines straight to the file, each as an append makes it."""
+        """Write the lines of the messages directly to the file, each in the form of an append."""
         sample = send(
             self.home, MessageDraft(worker, "a message that was here before"), PERSON
         ).message
@@ -178,12 +178,15 @@ class Home:
     # --- sessions ---
 
     def client(self) -> int:
-        """A process that stands for one session's client: each carries one; its pid."""
+        """Start a process that stands for the client of one session. Return its pid."""
         self.clients.append(subprocess.Popen(["sleep", "86400"], start_new_session=True))
         return self.clients[-1].pid
 
     def session(self) -> "Session":
-        """A session whose start the guard has reported, in the middle of its first turn."""
+        """Start a session through the guard, and its first turn, which still runs on return.
+
+        Raises RuntimeError if the guard did not register the session.
+        """
         opened = Session(self, str(uuid.uuid4()))
         opened.hook("SessionStart", source="startup", model="a-model")
         known = registry.load_session(self.home.layout, opened.id)
@@ -196,7 +199,7 @@ class Home:
         return opened
 
     def tick_argv(self, event: str, *, guard: bool = True) -> Sequence[str]:
-        """The command line with which the guard starts Python; or without a guard's part of it."""
+        """Return the command line with which the guard starts Python, or one without a guard."""
         words = [sys.executable, "-I", "-S", "-c", PROGRAM, str(PACKAGE)]
         words += ["tick", "--host", "claude-code", "--home", str(self.root)]
         if guard:
@@ -205,7 +208,7 @@ class Home:
 
 
 class Session:
-    """One session of the client."""
+    """One session of the simulated client."""
 
     def __init__(self, home: Home, session_id: str) -> None:
         self.home, self.id, self.worker, self.logical = home, session_id, "", ""
@@ -223,12 +226,12 @@ class Session:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of this session's hooks."""
+        """Return the environment of this session's hooks."""
         own = {"CLAUDE_PID": str(self.pid), "CLAUDE_CODE_SESSION_ID": self.id}
         return {**self.home.environ(), **own}
 
     def payload(self, event: str, **fields: Any) -> str:
-        """The payload of an event, as a file."""
+        """Write the payload of an event to a file. Return the file's path."""
         data: dict[str, Any] = {
             "session_id": self.id,
             "transcript_path": str(self.home.transcript),
@@ -249,12 +252,12 @@ class Session:
         return str(path)
 
     def guarded(self, name: str, event: str, **fields: Any) -> Command:
-        """The hook as the client runs it."""
+        """Return the hook as the client runs it: the guard with the event."""
         argv = [str(self.home.guard), event]
         return Command(name, argv, self.env, self.payload(event, **fields), self._out(name))
 
     def bare(self, name: str, event: str, *, guard: bool = True) -> Command:
-        """The tick as the guard runs it."""
+        """Return the tick as the guard runs it."""
         argv = self.home.tick_argv(event, guard=guard)
         return Command(name, argv, self.env, self.payload(event), self._out(name))
 
@@ -262,7 +265,7 @@ class Session:
         return str(self.folder / f"{name.replace('/', '-')}.out")
 
     def hook(self, event: str, **fields: Any) -> str:
-        """Run the hook of an event; what it printed."""
+        """Run the hook of an event. Return its output."""
         command = self.guarded("hook", event, **fields)
         cost = run(command)
         if cost.status:
@@ -270,19 +273,19 @@ class Session:
         return Path(command.stdout).read_text()
 
     def turn(self) -> None:
-        """End the turn that runs, if one does, and begin another."""
+        """End the running turn, if one exists, and start another."""
         if self.prompt:
             self.hook("Stop", stop_hook_active=False, last_assistant_message="done")
         self.prompt = str(uuid.uuid4())
         self.hook("UserPromptSubmit", prompt=f"please go on with {self.prompt[:8]}")
 
     def send(self, text: str) -> str:
-        """Send this session's worker a message; its id."""
+        """Send a message to this session's worker. Return the message's id."""
         return send(self.home.home, MessageDraft(self.worker, text), PERSON).message.id
 
 
 def _transcript() -> str:
-    """A transcript as it is after some work."""
+    """Return a transcript of the length that some work leaves."""
     line = {
         "type": "assistant",
         "message": {"id": "msg_1", "content": [{"type": "text", "text": "y" * 400}]},

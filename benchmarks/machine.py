@@ -1,4 +1,4 @@
-"""Where this runs: a folder on a real disk, and the machine in general words."""
+"""The machine of a run: a folder on a real disk, and a general description."""
 
 import os
 import platform
@@ -13,9 +13,9 @@ IN_MEMORY = ("tmpfs", "ramfs")
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A temporary folder: under $TMPDIR if that lies on a disk, else under the checkout's build/.
+    """Make a temporary folder: in $TMPDIR if that is on a disk, else in the checkout's build/.
 
-    On a file system in memory a flush costs nothing, and the figures would say nothing.
+    On a file system in memory a flush costs nothing, which would make the figures meaningless.
     """
     given = os.environ.get("TMPDIR", "")
     parent = Path(given) if given and file_system(Path(given)) not in IN_MEMORY else None
@@ -27,7 +27,7 @@ def folder() -> Iterator[Path]:
 
 
 def describe(where: Path) -> dict[str, str]:
-    """What a reader of the figures needs to know."""
+    """Return the facts about the machine that a reader of the figures needs."""
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     return {
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -39,7 +39,7 @@ def describe(where: Path) -> dict[str, str]:
 
 
 def file_system(where: Path) -> str:
-    """The type of the file system on which a folder lies."""
+    """Return the type of the file system that holds a folder, or "unknown"."""
     try:
         lines = Path("/proc/self/mounts").read_text().splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""What a whole process costs: CPU by wait4(2), its children included; wall by a monotonic clock.
+"""Measurement of whole processes: CPU by wait4(2), children included; wall by a monotonic clock.
 
-Commands are timed in turn, A B A B, so that whatever else the machine does falls on all of them.
+Commands are timed in turn, A B A B, so that other work on the machine affects all of them.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A process to start: no shell, standard input from a file, standard error dropped."""
+    """A command to run: without a shell, standard input from a file, standard error dropped."""
 
     name: str
     argv: Sequence[str]
@@ -21,7 +21,7 @@ class Command(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What one run of a command cost."""
+    """The cost of one run of a command."""
 
     cpu_ms: float
     wall_ms: float
@@ -29,44 +29,44 @@ class Cost(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Values of one kind, in the order in which they were taken."""
+    """A series of values of one kind, in the order of measurement."""
 
     values: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """Return the median."""
         return statistics.median(self.values)
 
     @property
     def low(self) -> float:
-        """The smallest."""
+        """Return the smallest value."""
         return min(self.values)
 
     @property
     def high(self) -> float:
-        """The largest."""
+        """Return the largest value."""
         return max(self.values)
 
 
 class Timed(NamedTuple):
-    """All runs of one command."""
+    """The costs of all runs of one command."""
 
     costs: tuple[Cost, ...]
 
     @property
     def cpu(self) -> Series:
-        """CPU in ms."""
+        """Return the CPU times in ms."""
         return Series(tuple(cost.cpu_ms for cost in self.costs))
 
     @property
     def wall(self) -> Series:
-        """Wall clock in ms."""
+        """Return the wall times in ms."""
         return Series(tuple(cost.wall_ms for cost in self.costs))
 
 
 def start(command: Command, *, stdout: int | None = None) -> int:
-    """Start a command and return its pid. `stdout`: a descriptor instead of the command's file."""
+    """Start a command. Return its pid. `stdout` is a descriptor that replaces the output file."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     out = (
         (os.POSIX_SPAWN_OPEN, 1, command.stdout, flags, 0o600)
@@ -83,7 +83,7 @@ def start(command: Command, *, stdout: int | None = None) -> int:
 
 
 def run(command: Command, *, stdout: int | None = None) -> Cost:
-    """Run a command to its end."""
+    """Run a command to its end. Return its cost."""
     began = time.monotonic()
     pid = start(command, stdout=stdout)
     _, status, usage = os.wait4(pid, 0)
@@ -93,7 +93,7 @@ def run(command: Command, *, stdout: int | None = None) -> Cost:
 
 
 def run_together(commands: Sequence[Command]) -> float:
-    """Start all, wait for all; return the wall time in ms from the first start to the last end."""
+    """Run all commands at once. Return the wall time in ms from the first start to the last end."""
     began = time.monotonic()
     pids = [start(command) for command in commands]
     for pid in pids:
@@ -109,7 +109,10 @@ def alternate(
     before: Callable[[Command], None] | None = None,
     after: Callable[[Command, Cost], None] | None = None,
 ) -> dict[str, Timed]:
-    """Run the commands in turn, `rounds` times; `before` and `after` each run are not timed."""
+    """Run the commands in turn, `rounds` times. Return the costs of each, by its name.
+
+    The `warm_up` rounds do not count. `before` and `after` are called around each run, untimed.
+    """
     costs: dict[str, list[Cost]] = {command.name: [] for command in commands}
     for number in range(-warm_up, rounds):
         for command in commands:

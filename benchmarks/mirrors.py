@@ -1,4 +1,4 @@
-"""`mirror push` of one message, cold, beside a process that posts one with urllib3 and no more."""
+"""Figure of the mirror: a cold `mirror push` of one message, against a single POST by urllib3."""
 
 import importlib
 import json
@@ -25,7 +25,7 @@ sys.exit(reply.status != 200)
 
 
 def mirror(bench: Bench) -> Iterator[Row]:
-    """One line of a turn into a post that is there, as a process of its own each time."""
+    """Measure the push of one line of a turn into an existing post, in a new process each time."""
     with _mock_discord() as server, bench.home() as home:
         session = home.session()
         push = _push(home, server)
@@ -52,7 +52,7 @@ def mirror(bench: Bench) -> Iterator[Row]:
 
 
 def _mock_discord() -> Any:
-    """The stand-in that the tests use, without its limits."""
+    """Start the tests' mock of Discord, without its rate limits."""
     sys.path.insert(0, str(PACKAGE))
     return importlib.import_module("tests.discord.mockcord").MockDiscord(limits={"enabled": False})
 

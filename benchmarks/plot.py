@@ -1,4 +1,4 @@
-"""What grows and what does not, as a picture: one SVG with both axes by powers of ten."""
+"""Plot: the growth of costs with the amount of data, as one SVG with two logarithmic axes."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ COLOURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#9b6a00", "#e
 
 
 def plot(rows: Iterable[Row]) -> str:
-    """An SVG of every row that is a point of a curve; milliseconds by how much there was."""
+    """Return an SVG of every row that is a point of a curve: milliseconds by amount of data."""
     curves: dict[str, list[tuple[float, float]]] = {}
     for one in rows:
         if one.curve and one.x > 0 and one.value > 0:
@@ -28,7 +28,7 @@ def plot(rows: Iterable[Row]) -> str:
 
 
 def _decades(values: Iterable[float]) -> tuple[int, int]:
-    """The powers of ten around the values, at least one apart."""
+    """Return the exponents of the powers of ten around the values, at least one apart."""
     found = [math.log10(value) for value in values]
     low, high = math.floor(min(found)), math.ceil(max(found))
     return low, max(high, low + 1)

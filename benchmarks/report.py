@@ -1,4 +1,4 @@
-"""A row of the table: what, measured, base, ratio, goal, met or missed."""
+"""Report: the rows of the table, each with its value, base, ratio, goal, met or missed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from benchmarks.measure import Series
 
 
 class Goal(NamedTuple):
-    """A limit on the ratio to the base, or on the value itself (`unit` says of what)."""
+    """A limit on the ratio to the base (unit "×"), or on the value itself (any other unit)."""
 
     limit: float
     unit: str = "×"
@@ -18,7 +18,7 @@ class Goal(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One figure. A row without a goal is there to be read beside the others."""
+    """One figure. A row without a goal is for comparison only."""
 
     what: str
     value: float
@@ -30,17 +30,17 @@ class Row(NamedTuple):
     goal: Goal | None = None
     figure: str = ""
     curve: str = ""
-    """The line of the plot that it is a point of; `x`: how much there was."""
+    """The curve of the plot that the row is a point of; `x` is the amount of data."""
     x: float = 0.0
 
     @property
     def ratio(self) -> float | None:
-        """The value in units of the base."""
+        """Return the value divided by the base, or None without a base."""
         return self.value / self.base if self.base else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is reached; None without one."""
+        """Return whether the goal is met, or None without a goal or without its ratio."""
         if self.goal is None:
             return None
         got = self.ratio if self.goal.unit == "×" else self.value
@@ -57,13 +57,16 @@ def row(
     base_name: str = "",
     goal: Goal | None = None,
 ) -> Row:
-    """The row of a series: its median, its range, and the ratio to the median of the base."""
+    """Return the row of a series: its median, its range, and the median of the base."""
     below = base.median if base is not None else None
     return Row(what, series.median, unit, series.low, series.high, below, base_name, goal)
 
 
 def number(value: float) -> str:
-    """Three figures that count, no exponent."""
+    """Return a number with about three significant digits and without an exponent.
+
+    Whole numbers keep all their digits.
+    """
     if value == int(value) and abs(value) >= 1:
         return f"{int(value):,}"
     size = abs(value)
@@ -74,7 +77,7 @@ HEADINGS = ("figure", "what", "measured", "min–max", "base", "ratio", "goal", 
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The rows for a person."""
+    """Return the rows as a table for a person."""
     lines: list[Sequence[str]] = [HEADINGS]
     last = ""
     for one in rows:
@@ -103,7 +106,7 @@ def _cells(one: Row) -> tuple[str, ...]:
 
 
 def as_data(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The rows for a program."""
+    """Return the rows as JSON values, for a program."""
     return [
         {
             **one._asdict(),

@@ -1,4 +1,4 @@
-"""What grows with what was ever sent, and what does not."""
+"""Figures of size: the costs that grow with the amount of data, and those that must not."""
 
 import os
 import sys
@@ -24,7 +24,10 @@ READ_LIMIT = Goal(1000, "kB")
 OVER_LIMIT = Goal(100, "ms")
 NEWS = "NEWS-4711"
 FEWEST, ENOUGH_MS = 3, 2000
-"""A call that takes seconds is timed three times."""
+"""Fewest runs of a call, and the total time in ms after which no further run is started.
+
+A call that takes seconds is timed three times.
+"""
 COUNTER = (
     "import os; leave = os._exit\n"
     "def ending(status):\n"
@@ -32,11 +35,11 @@ COUNTER = (
     "    os.write(2, read.encode()); leave(status)\n"
     "os._exit = ending\n"
 )
-"""Before the tick's own program: at its end, how many bytes it has read, its modules included."""
+"""Code before the tick's program: prints at its end the bytes it has read, modules included."""
 
 
 def size(bench: Bench) -> Iterator[Row]:
-    """10,000 settled messages and 1,000 workers, against 10 and 10."""
+    """Measure ticks and commands: 10,000 settled messages and 1,000 workers, against 10 and 10."""
     settled, workers = bench.size(10_000, 200), bench.size(1000, 50)
     with ExitStack() as stack:
         small, large = (stack.enter_context(bench.home(n)) for n in (10, workers))
@@ -67,7 +70,7 @@ def _ticks(bench: Bench, sessions: list[Session], names: tuple[str, str]) -> Ite
 
 
 def _commands(bench: Bench, sessions: list[Session], names: tuple[str, str]) -> Iterator[Row]:
-    """`vyane inbox`, which has a goal, and `vyane send`."""
+    """Measure `vyane inbox`, which has a goal, and `vyane send`, which has none."""
     program = "import sys; from vyane_cli.cli.app import main; main(sys.argv[1:])"
     small, large = names
     for verb, text, goal in (("inbox", (), SIZE_GOAL), ("send", ("a text",), None)):
@@ -92,7 +95,10 @@ def _succeeded(command: Command, cost: Cost) -> None:
 
 
 def _reads(bench: Bench, small: Home, sessions: list[Session]) -> Iterator[Row]:
-    """20,000 settled messages and a timeline of 100 MB: what a tick reads, and its CPU."""
+    """Measure the bytes that a tick reads, and its CPU, with much data in the state.
+
+    The large state has 20,000 settled messages and a timeline of 100 MB.
+    """
     large = sessions[1]
     settled, megabytes = bench.size(20_000, 400), bench.size(100, 2)
     large.home.settle(large.worker, settled - bench.size(10_000, 200))
@@ -138,7 +144,7 @@ def _bytes_read(session: Session) -> int:
 
 
 def _lengthen(session: Session, size: int) -> None:
-    """Append tool events to a session's timeline, between two turns, until it is that long."""
+    """Append tool events to a session's timeline, between two turns, until it has `size` bytes."""
     layout = session.home.home.layout
     known = log.Identity(session.logical, session.worker)
     line = log.Timeline(layout.timeline(session.logical), layout.root, known, "0" * 32)
@@ -159,7 +165,7 @@ def _lengthen(session: Session, size: int) -> None:
 
 
 def growth(bench: Bench) -> Iterator[Row]:
-    """A send and a read through the library, by what lies in the inbox already."""
+    """Measure a send and a read through the library, by the number of messages in the inbox."""
     accelerate()
     sizes = (10, 1000, 100_000) if not bench.quick else (10, 200)
     for state in ("settled", "pending"):
@@ -169,7 +175,7 @@ def growth(bench: Bench) -> Iterator[Row]:
                 worker = home.session().worker
                 (home.settle if state == "settled" else home.queue)(worker, count)
                 path = home.home.layout.inbox(worker)
-                measured = {  # in this order: what is appended is read from then on
+                measured = {  # reads first, because later reads include the appended messages
                     "read": _times(bench.size(10, 3), partial(inbox.read, path)),
                     "append": _times(bench.size(10, 3), partial(_send, home, worker)),
                 }
@@ -187,7 +193,7 @@ def growth(bench: Bench) -> Iterator[Row]:
 
 
 def _by_workers(bench: Bench) -> Iterator[Row]:
-    """A send, and the list of workers, by how many there are."""
+    """Measure a send, and the list of workers, by the number of workers."""
     first: dict[str, Series] = {}
     for count in (10, 1000) if not bench.quick else (10, 50):
         with bench.home(count) as home:

@@ -1,6 +1,6 @@
-"""A long timeline: the first event after a cursor, an append, and the memory both need.
+"""Figures of a long timeline: the first event after a cursor, an append, the memory of a reader.
 
-Events are written straight to the file, as a million appends would have left them.
+Events are written directly to the file, exactly as a million appends would have left them.
 """
 
 import os
@@ -31,13 +31,13 @@ from vyane_cli.timeline.turns import TimelineHead, Transition
 
 SIZES = (1_000, 100_000, 1_000_000)
 TOOLS = 8
-"""Tool events in a turn: with its start, result and end a turn has eleven events."""
+"""Number of tool events in a turn; with its start, result and end a turn has eleven events."""
 ROUNDS = 15
 EPOCH = "b" * 32
 
 
 def build(path: Path, session: str, events: int) -> None:
-    """A timeline of so many events, of turns of eleven, each line as an append makes it."""
+    """Write a timeline of `events` events in turns of eleven, each line as an append writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     identity = log.Identity(session, "w-000000000000")
     boot = processes.boot_id()[:8]
@@ -68,11 +68,11 @@ def build(path: Path, session: str, events: int) -> None:
             for event, head in list(zip(state.events, state.heads, strict=True))[:left]:
                 file.write(document.encode_line(log.render_event(event, head, identity, boot)))
         file.flush()
-        os.fsync(file.fileno())  # else the first append measured pays for all of it
+        os.fsync(file.fileno())  # else the first measured append would flush the whole file
 
 
 def follow(bench: Bench) -> Iterator[Row]:
-    """First event after a cursor in the middle, one append, and the memory of a reader."""
+    """Measure the first event after a cursor in the middle, an append, and a reader's memory."""
     accelerate()
     folder = bench.folder / "timelines"
     sizes = SIZES[:2] if bench.quick else SIZES
@@ -106,14 +106,14 @@ def follow(bench: Bench) -> Iterator[Row]:
 
 
 class Append(NamedTuple):
-    """What one append costs, the opening of the file included."""
+    """The cost of one append, the opening of the file included."""
 
     wall_ms: float
     cpu_ms: float
 
 
 def _measure(home: Path, events: int) -> tuple[float, Append, float]:
-    """(ms to the first event, an append, MiB that reading all of it adds)."""
+    """Return the ms to the first event, the cost of an append, the MiB that a full read adds."""
     home = Home(str(home), environ={})
     session = "vs-" + "a" * 12
     path = home.layout.timeline(session)
@@ -133,7 +133,7 @@ def _measure(home: Path, events: int) -> tuple[float, Append, float]:
 
 
 def _append(home: Home, session: str) -> Append:
-    """One append, by its median."""
+    """Return the median cost of one append."""
     path, root = home.layout.timeline(session), home.layout.root
     identity = log.Identity(session, "w-000000000000")
     took, spent = [], []
@@ -154,7 +154,7 @@ def _append(home: Home, session: str) -> Append:
 
 
 def _memory(home: Path, session: str) -> float:
-    """MiB by which a process grows that reads the whole timeline."""
+    """Return the MiB by which a process grows when it reads the whole timeline."""
     program = Path(__file__).resolve()
     done = subprocess.run(
         [sys.executable, str(program), str(home), session],
@@ -180,7 +180,10 @@ def _read_all(home: str, session: str) -> None:
 
 
 def _peak_kib(*, anew: bool = False) -> int:
-    """Peak resident memory; `anew`: from now on, where the kernel can forget it (proc(5))."""
+    """Return the peak resident memory; on Linux in KiB.
+
+    With `anew` the peak is reset first, where the kernel supports that (clear_refs in proc(5)).
+    """
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

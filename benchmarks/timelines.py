@@ -1,4 +1,4 @@
-"""Following from a cursor in a long timeline: `benchmarks/timeline.py`, where it is there."""
+"""Figure of a long timeline: the one of `benchmarks/timeline.py`, if that module exists."""
 
 import importlib
 import importlib.util
@@ -9,7 +9,7 @@ from benchmarks.report import Row
 
 
 def follow(bench: Bench) -> Iterator[Row]:
-    """The rows of that module."""
+    """Yield the rows of `benchmarks.timeline`, or leave a note if the module is missing."""
     if importlib.util.find_spec("benchmarks.timeline") is None:
         bench.note("timeline: benchmarks/timeline.py is not there")
         return

@@ -1,4 +1,4 @@
-"""Start many contenders, let them go at once, and collect what they print."""
+"""Contenders together: started first, released at the same moment, their results collected."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from benchmarks.machine import REPOSITORY
 
 
 def contend(commands: Sequence[Sequence[str]]) -> tuple[list[Any], float]:
-    """The contenders' results, and the seconds from their start to the last one's end."""
+    """Run contenders at once. Return their results, and the seconds from release to last end."""
     running = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.contender", *words],

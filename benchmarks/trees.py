@@ -1,4 +1,4 @@
-"""What a tree of workers costs: to show it and to cancel it, for each worker; to add one to it."""
+"""Figures of a tree of workers: showing and cancelling it, per worker, and spawning into it."""
 
 import time
 from collections.abc import Iterator
@@ -21,13 +21,16 @@ CHILDREN = 10
 
 
 def tree(bench: Bench) -> Iterator[Row]:
-    """1,000 workers in one tree, against 100: in process, for each worker."""
+    """Measure a tree of 1,000 workers against one of 100, in process.
+
+    Topology and cancel are measured per worker, a spawn as a whole.
+    """
     accelerate()
     small, large = bench.size(100, 10), bench.size(1000, 50)
     shown: dict[int, list[float]] = {small: [], large: []}
     cancelled: dict[int, list[float]] = {small: [], large: []}
     spawned: dict[int, list[float]] = {small: [], large: []}
-    for _ in range(bench.size(2, 1)):  # each flush of each cancel is a real one
+    for _ in range(bench.size(2, 1)):  # every flush of every cancel is real
         for size in (small, large):
             with bench.home(size) as home:
                 root = _grow(home)
@@ -59,13 +62,13 @@ def tree(bench: Bench) -> Iterator[Row]:
 
 
 def _spawn(home: Home, root: str, number: int) -> None:
-    """Everything that a spawn writes, its process aside: that costs the same in any tree."""
+    """Write all records of a spawn; its process is left out, because it costs the same anywhere."""
     order = Order(f"job {number}", root, inherit_context=False, cwd="/")
     link_child(home.home, order, root, BUILT_IN["claude"])
 
 
 def _grow(home: Home) -> str:
-    """Link the workers of a home to one tree; the id of its root."""
+    """Link the workers of a home to one tree. Return the id of the root."""
     book = registry.Registry(home.home.layout)
     ids = [worker.id for worker in book.listing()]
     for number, worker in enumerate(book.listing()):

@@ -1,4 +1,4 @@
-"""The real client, idle: from the return of `vyane send` to the request that the model gets."""
+"""Figure of a wake: the real idle client, from `vyane send`'s return to the model's request."""
 
 import importlib
 import os
@@ -15,11 +15,11 @@ from benchmarks.measure import Series
 from benchmarks.report import Goal, Row, row
 
 IDLE_S = 3.0
-"""How long the session has been idle when the message is sent."""
+"""Seconds for which the session is idle before the message is sent."""
 
 
 def wake(bench: Bench) -> Iterator[Row]:
-    """The tests' own lab: the client, offline, against a scripted model."""
+    """Measure wakes in the tests' lab: the real client, offline, with a scripted model."""
     if not os.environ.get("HOSTLAB_CLAUDE"):
         bench.note("wake: HOSTLAB_CLAUDE is not set, so the real client was not run")
         return
@@ -28,7 +28,7 @@ def wake(bench: Bench) -> Iterator[Row]:
     script = importlib.import_module("hostlab.script")
     installation = importlib.import_module("e2e.installation")
     world_module = importlib.import_module("e2e.world")
-    # not below a checkout: the client would take that for the project, and ask whether to trust it
+    # outside a checkout: the client would take the checkout as the project and ask to trust it
     with tempfile.TemporaryDirectory(prefix="vyane-wake-") as name:
         folder = Path(name)
         wheel = installation.build_wheel(_made(folder / "wheel"))
@@ -46,7 +46,10 @@ def wake(bench: Bench) -> Iterator[Row]:
 
 
 def _wakes(world: Any, script: Any, tries: int) -> tuple[list[float], list[float]]:
-    """A person's messages: each may start a turn, however short a time after the last."""
+    """Measure wakes by a person's messages: each may start a turn, however recent the last wake.
+
+    Return the seconds from each send's return to the request, and the seconds of each send.
+    """
     client = world.lab.client("bob")
     waits, sends = [], []
     with client.tui() as tui:

@@ -1,4 +1,4 @@
-"""Many writers at once through the library: how many of their messages are there, and in order."""
+"""Figures of many writers at once, through the library: messages stored, and their order."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from vyane_cli.mail import inbox
 
 WRITERS = 16
 LIMIT_S = 45
-"""No writer begins another send after so long: a run that misses its goal still ends."""
+"""Seconds after which no writer starts another send, so that a run that misses its goal ends."""
 
 
 def writers(bench: Bench) -> Iterator[Row]:
-    """16 writers, first into one inbox, then into one each."""
+    """Measure 16 writers, first with one inbox for all, then with an inbox each."""
     count, each = bench.size(WRITERS, WRITERS), bench.size(1000, 20)
     for what, inboxes in (("into one inbox", 1), ("into an inbox each", count)):
         yield from _write(bench, what, inboxes, count, each, judged=inboxes == 1)

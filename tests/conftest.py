@@ -1,4 +1,7 @@
-"""No test sees the user's state: each gets a home, a state root and an environment of its own."""
+"""Fixtures for all tests: a home, a state root and an environment that belong to the test only.
+
+No test sees the user's state.
+"""
 
 import os
 import signal
@@ -14,11 +17,11 @@ from tests.simulated import Host, World, fast_folder, machine, memory, new_world
 settings.register_profile("ci", deadline=None)
 settings.load_profile("ci")
 
-# `tmp_path` is in memory too: thousands of flushes wait for a disk otherwise.
+# `tmp_path` is in memory too, because thousands of flushes would otherwise wait for a disk.
 if folder_in_memory := memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder_in_memory)
 
-# A shell starts its background jobs with Ctrl-C ignored, and children inherit that.
+# A shell starts background jobs with Ctrl-C ignored, and child processes inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -29,7 +32,7 @@ NAMES = ("COLUMNS", "FORCE_COLOR", "LANGUAGE", "NO_COLOR", "PY_COLORS")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the slow folders, unless the command line names one or something in it."""
+    """Ignore the slow folders, unless the command line names a folder or a path in it."""
     for name in ON_DEMAND:
         if collection_path == HERE / name and not any(
             Path(config.invocation_params.dir, arg.split("::")[0])
@@ -60,7 +63,7 @@ def own_environment(
         if name.startswith(PREFIXES) or name in NAMES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("VYANE_HOME", str(folder / "vyane"))  # absent: what makes it is under test
+    monkeypatch.setenv("VYANE_HOME", str(folder / "vyane"))  # missing: tests cover its creation
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
 
@@ -73,14 +76,14 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def host() -> Iterator[Callable[..., Host]]:
-    """A maker of sessions on one state root."""
+    """Yield a function that makes sessions on one state root."""
     with machine() as make:
         yield make
 
 
 @pytest.fixture
 def one(host: Callable[..., Host]) -> Host:
-    """A session that is called `project`."""
+    """Return a started session that is called `project`."""
     made = host()
     made.start()
     return made

@@ -1,7 +1,7 @@
 """A project on a simulated machine: its main session, its ledger, and workers that rounds start.
 
-Workers and their launchers are processes of a table, so that hundreds cost nothing and a test says
-when one dies. Everything else is the real thing: files, locks, rounds, ticks.
+Workers and their launchers are entries in a table of processes, so that hundreds cost nothing and
+a test decides when one dies. Files, locks, rounds and ticks are real.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ spawn = ["sh", "-c", "exit 0"]
 
 @dataclass
 class Table:
-    """The processes that workers have here."""
+    """The simulated processes of workers and launchers."""
 
     alive: set[int] = field(default_factory=set)
     last: int = 0
@@ -59,20 +59,20 @@ class Table:
 
 @dataclass
 class Scene:
-    """One project, seen from outside."""
+    """One project, with the actions of its person, its main session and its workers."""
 
     world: World
     main: Host
     table: Table
     project: Project
     registers: bool = True
-    """Whether the workers that are started come to register."""
+    """Whether started workers register; if false, their launcher starts nothing."""
     started: list[tuple[str, str]] = field(default_factory=list)
     """(task, worker) of each start, in order."""
     pids: dict[str, int] = field(default_factory=dict)
     """The process of each worker that registered."""
     shown: list[str] = field(default_factory=list)
-    """What the main session was told by vyane itself."""
+    """Texts with messages from vyane itself that the main session read."""
     rung: tuple[int, int] = (0, 0)
 
     @property
@@ -109,7 +109,7 @@ class Scene:
         return made[0].id
 
     def report(self, task_id: str, status: str, worker: str = "", **more: str) -> None:
-        """As `vyane task report` does, run by a worker or, without one, by a person."""
+        """Report a task as `vyane task report` does, by a worker or, without one, by a person."""
         if status == "done" and not more:
             more = {"no_artifact_reason": "a test"}
         before = self.world.environ
@@ -144,7 +144,7 @@ class Scene:
         return f"{made.verdict.cell}/{made.verdict.reason}"
 
     def launch(self, worker: str) -> None:
-        """What the launcher of a worker without hooks does first."""
+        """Do the first steps of the launcher of a worker without hooks."""
         found = launches.load(self.layout, worker)
         assert found is not None
         self.started.append((self._task_of(worker), worker))
@@ -170,7 +170,7 @@ class Scene:
         raise AssertionError(f"no claim names {worker}")
 
     def end(self, worker: str, status: int = 0) -> None:
-        """The program of a worker ends, and its launcher says so."""
+        """End the program of a worker; its launcher records the exit status."""
         launch = launches.load(self.layout, worker)
         assert launch is not None
         self.table.kill(launch.process)
@@ -180,14 +180,14 @@ class Scene:
         self.table.kill(launch.launcher)
 
     def crash(self, worker: str) -> None:
-        """The machine takes the worker and its launcher away, without a word."""
+        """Kill a worker and its launcher, which leaves no record of an end."""
         launch = launches.load(self.layout, worker)
         assert launch is not None
         self.table.kill(launch.process)
         self.table.kill(launch.launcher)
 
     def alive(self) -> list[str]:
-        """The workers whose process is there."""
+        """Return the workers whose process is alive."""
         return [worker for worker, pid in self.pids.items() if pid in self.table.alive]
 
     def worker(self, worker: str) -> Any:
@@ -206,7 +206,10 @@ class Scene:
     # ---------------------------------------------------------------- the main session
 
     def pump(self) -> None:
-        """What the host does by itself: it sees its wake file change, and takes what it is told."""
+        """Act as the host does by itself: run the watch handler after each change of the wake file.
+
+        Raises AssertionError after 50 wakes.
+        """
         for _ in range(50):
             if self.rings() == self.rung:
                 return
@@ -221,7 +224,7 @@ class Scene:
         return found.st_mtime_ns, found.st_size
 
     def read(self, seen: Any) -> None:
-        """A wake becomes a turn, which goes on and ends."""
+        """Play the turn that a wake starts, to its end; without a wake do nothing."""
         if not seen.reply.wake:
             return
         self.note(seen.reply.wake)
@@ -240,22 +243,22 @@ class Scene:
             self.shown.append(text)
 
     def look_again(self) -> None:
-        """The sleeper of the main session, or another session's tick, comes round."""
+        """Retry a delivery, as the main session's sleeper or another session's tick does."""
         self.read(self.main.watch())
         self.pump()
 
     def log(self, name: str) -> list[dict[str, Any]]:
-        """The records of a journal of the project."""
+        """Return the records of a journal of the project."""
         path = self.layout("projects", NAME, name)
         return [dict(line.record) for line in journal.read(path) if line.record is not None]
 
     def told(self) -> list[dict[str, Any]]:
-        """The notices that became messages."""
+        """Return the records of the notices that became messages."""
         return [one for one in self.log("deliveries.jsonl") if one["outcome"] == "told"]
 
 
 def make_project(world: Home, main: str, folder: str) -> Project:
-    """A project with empty books."""
+    """Make a project with an empty ledger."""
     files.make_directories(world.layout("projects", NAME))
     ledger.make_files(world.layout, NAME)
     project = Project(NAME, folder, main, created_at=world.clock().at)
@@ -265,7 +268,7 @@ def make_project(world: Home, main: str, folder: str) -> Project:
 
 @contextmanager
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    """A project whose main session is idle, and a round's runtime."""
+    """Make a project with an idle main session and a configured runtime for rounds."""
     table = Table()
     real = processes.is_present
 

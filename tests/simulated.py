@@ -1,12 +1,13 @@
-"""Simulated sessions: recorded payloads, a host process that is really there, and the tick.
+"""Simulated sessions: recorded payloads, a real host process, and the tick.
 
-`Host.call` runs a hook call in this process, `Host.hook` runs it as hosts do: as a process with the
-payload on its standard input. The host process itself is really there, so that its death is a fact.
+`Host.call` runs a hook call in this process. `Host.hook` runs a hook call as hosts do: as a process
+with the payload on its standard input. The host process is real, so that its death is real too.
 
-Process, identity, the place of a payload and the prompt of a wake are those of the demo's sessions
-(`operations/demo/simulation.py`). What stays apart: the payloads are recorded ones, since they are
-the evidence of what the client sends, and are not shipped; a hook runs in this process, on clocks
-that a test moves, or as `vyane tick`, since most tests are about the tick and not about the guard.
+Process, identity, session fields of a payload and prompt of a wake are shared with the demo's
+sessions (`vyane_cli/setup/simulation.py`). Two things differ. The payloads are recorded ones,
+because recordings are the evidence of what the client sends; recordings are not shipped. A hook
+runs in this process, on clocks that a test moves, or as `vyane tick`, because most tests are about
+the tick and not about the guard.
 """
 
 import ctypes
@@ -58,7 +59,7 @@ OUTSIDE = Speaker(FromKind.EXTERNAL, "script", "script")
 
 
 def recorded(name: str, **changes: object) -> dict[str, Any]:
-    """A recorded payload with some of its fields changed; None takes a field away."""
+    """Return a recorded payload with some fields changed; None removes a field."""
     path = PAYLOADS / f"{name}.json"
     data = json.loads(path.read_bytes()) if path.exists() else {"hook_event_name": name}
     data.update(changes)
@@ -66,7 +67,7 @@ def recorded(name: str, **changes: object) -> dict[str, Any]:
 
 
 class World(Home):
-    """A runtime whose clocks a test can move, and some questions that tests ask."""
+    """A home whose clocks a test can move, with queries that tests need."""
 
     def __init__(self, home: Path, environ: dict[str, str] | None = None) -> None:
         hosts = {host.NAME: host for host in (claude_code, generic)}
@@ -84,16 +85,16 @@ class World(Home):
         )
 
     def pass_s(self, seconds: float) -> None:
-        """Let time go by, on both clocks."""
+        """Let time pass, on the wall clock and on the clocks since boot."""
         self.ahead_ms += int(seconds * 1000)
 
     def sleep_s(self, seconds: float) -> None:
-        """Suspend the machine: time goes by, and nothing runs."""
+        """Suspend the machine: time passes, but the awake clock stands still."""
         self.pass_s(seconds)
         self.slept_ms += int(seconds * 1000)
 
     def send(self, to: str, text: str = "hello", speaker: Speaker = HUMAN, **more: Any) -> str:
-        """Store a message; its id."""
+        """Store a message. Return the message's id."""
         return send(self, MessageDraft(to, text, **more), speaker).message.id
 
     def status(self, message_id: str) -> str:
@@ -103,14 +104,14 @@ class World(Home):
         return find_message(self, message_id).entry.marks
 
     def rules(self, message_id: str) -> list[str]:
-        """What happened to a message, as `op:rule`."""
+        """Return the history of a message, each record as `op:rule`."""
         return [
             f"{record['op']}:{record.get('rule') or record.get('reason') or ''}"
             for record in find_message(self, message_id).records
         ]
 
     def register(self, name: str, pid: int = 0) -> str:
-        """A worker of a host without hooks; its id."""
+        """Register a worker of a host without hooks. Return the worker's id."""
         return register_worker(
             self, name, session_id="", cwd="/tmp", pid=pid, worker_type="generic"
         ).id
@@ -123,14 +124,14 @@ class World(Home):
 
 
 def new_world(folder: Path) -> World:
-    """A state root in the folder, and nobody in it."""
+    """Make a state root without workers in the folder."""
     world = World(folder / "vyane")
     initialise(world)
     return world
 
 
 def files_of(home: str) -> dict[str, bytes]:
-    """Every file's bytes; locks and the log aside."""
+    """Return the bytes of every file in the state root, except locks and the log."""
     return {
         str(path.relative_to(home)): path.read_bytes()
         for path in Path(home).rglob("*")
@@ -140,7 +141,7 @@ def files_of(home: str) -> dict[str, bytes]:
 
 @dataclass
 class Seen:
-    """What came of one hook call in this process."""
+    """The result of one hook call in this process."""
 
     replies: list[Reply]
     plan: TickPlan | None
@@ -151,13 +152,13 @@ class Seen:
 
     @property
     def text(self) -> str:
-        """All that an agent reads."""
+        """Return all texts that the agent reads."""
         return self.reply.context + self.reply.wake + self.reply.text
 
 
 @dataclass
 class Ran:
-    """What came of one hook call as a process."""
+    """The result of a process, such as a hook call: its exit status and its output."""
 
     status: int
     out: bytes
@@ -165,7 +166,7 @@ class Ran:
 
     @property
     def document(self) -> Any:
-        """Standard output, which holds nothing or exactly one JSON document."""
+        """Return the JSON document on standard output, or {} for empty output."""
         return json.loads(self.out) if self.out else {}
 
     @property
@@ -175,7 +176,7 @@ class Ran:
 
 
 def hook_words(name: str, rewake: bool, words: tuple[str, ...]) -> list[str]:
-    """What the host runs for an event."""
+    """Return the words of the `vyane` command that the host runs for an event."""
     event = name.split("-")[0]
     given = ["tick", "--host", "claude-code", "--event", event]
     return [*given, *(["--rewake"] if rewake else []), *words]
@@ -199,7 +200,7 @@ class Host:
         return self.world.layout.root
 
     def environ(self) -> dict[str, str]:
-        """What the client adds to the environment of a hook."""
+        """Return the environment that the client gives to a hook."""
         recorded_environ = json.loads((PAYLOADS / "env-hook-PreToolUse.json").read_bytes())
         return {
             **recorded_environ,
@@ -230,7 +231,7 @@ class Host:
         show: Callable[[Reply], None] | None = None,
         **changes: object,
     ) -> Seen:
-        """A hook call in this process; with `fails` its output cannot be written."""
+        """Run a hook call in this process; with `fails` its output cannot be written."""
         self.world.environ = environ = self.environ()
         replies: list[Reply] = []
 
@@ -252,7 +253,7 @@ class Host:
         return self.call("SessionStart-startup-interactive", source=source, **more)
 
     def prompt(self, turn: str | None = None, text: str = "go on", **more: Any) -> Seen:
-        """A prompt that begins a turn of its own, unless a turn is named."""
+        """Prompt the session, in a new turn unless `turn` names one."""
         self.turn = turn or str(uuid.uuid4())
         return self.call("UserPromptSubmit", prompt=text, **more)
 
@@ -266,12 +267,12 @@ class Host:
         return self.call("Stop", **{"last_assistant_message": str(uuid.uuid4()), **more})
 
     def watch(self, **more: Any) -> Seen:
-        """The host saw the wake file change."""
+        """Run the handler of a change of the wake file."""
         changes = {"file_path": self.world.layout.wake(self.session), "prompt_id": self.turn}
         return self.call("FileChanged", rewake=True, **{**changes, **more})
 
     def woken(self, text: str, **more: Any) -> Seen:
-        """The prompt event of the turn that a wake began."""
+        """Run the prompt event of the turn that a wake started."""
         return self.prompt(text=simulation.wake_prompt(text), **more)
 
     @property
@@ -293,7 +294,7 @@ class Host:
         return list(registry.Registry(self.world.layout).listing())
 
     def outcomes(self) -> list[str]:
-        """How each finished turn ended: outcome and code."""
+        """Return the outcome of each finished turn, with its code: `outcome/code`."""
         return [
             "/".join(filter(None, (e["payload"]["outcome"], e["payload"].get("code"))))
             for e in self.events()
@@ -305,7 +306,7 @@ class Host:
     def begin(
         self, name: str, *, rewake: bool = False, words: tuple[str, ...] = (), **popen: Any
     ) -> "subprocess.Popen[bytes]":
-        """Start a hook; its payload is still to be written."""
+        """Start a hook as a process. The caller writes the payload."""
         command = [sys.executable, "-I", "-m", "vyane_cli", *hook_words(name, rewake, words)]
         pipe = subprocess.PIPE
         given = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "env": self.environ(), **popen}
@@ -321,7 +322,7 @@ class Host:
         popen: dict[str, Any] | None = None,
         **changes: object,
     ) -> Ran:
-        """Run a hook to its end: in a fork, or with `popen` in an interpreter of its own."""
+        """Run a hook to its end: in a fork, or with `popen` in a new interpreter."""
         payload = self.payload(name, **changes) if data is None else data
         if popen is None:
             return fork(hook_words(name, rewake, words), payload, self.environ())
@@ -333,12 +334,15 @@ class Host:
         return Ran(process.returncode, out or b"", err or b"")
 
     def die(self) -> None:
-        """SIGKILL: no event, and the process is gone."""
+        """End the host process by SIGKILL, without an event."""
         simulation.end(self.process)
 
 
 def memory() -> str | None:
-    """A folder in memory, where there is one with room, and programs may be started from it."""
+    """Return a folder in memory, or None.
+
+    The folder has at least 1 GiB free and allows programs to be started from it.
+    """
     folder = "/dev/shm"
     if not os.access(folder, os.W_OK):
         return None
@@ -349,14 +353,14 @@ def memory() -> str | None:
 
 @contextmanager
 def fast_folder() -> Iterator[Path]:
-    """A temporary folder; in memory where there is one, since a flush says nothing about cost."""
+    """Make a temporary folder, in memory if possible: the cost of a flush is not under test."""
     with tempfile.TemporaryDirectory(prefix="vyane-test-", dir=memory()) as folder:
         yield Path(folder)
 
 
 @contextmanager
 def machine(folder: Path | None = None) -> Iterator[Callable[..., Host]]:
-    """A state root and a maker of sessions on it; every host process ends with the test."""
+    """Yield a function that makes sessions on one state root; their processes end with the test."""
     with ExitStack() as stack:
         folder = folder or stack.enter_context(fast_folder())
         world = new_world(folder)
@@ -375,7 +379,7 @@ def machine(folder: Path | None = None) -> Iterator[Callable[..., Host]]:
 def stopped_holder(
     root: str, *wanted: tuple[locks.LockKind, str]
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Another process holds these locks and is stopped, as by Ctrl-Z; let go of at the end."""
+    """Hold locks in another process that is stopped, as by Ctrl-Z. Kill the process at the end."""
     paths = sorted({locks.lock_path(root, kind, key) for kind, key in wanted})
     program = (
         "import fcntl, os, sys, time\n"
@@ -399,7 +403,7 @@ def stopped_holder(
 
 
 def bound_by_modes() -> None:
-    """Run in a child before it executes its program: file modes apply to it, root or not."""
+    """Make file modes apply to a child process, even as root. Runs before the child's program."""
     if os.getuid() == 0:
         libc = ctypes.CDLL(None)
         for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
@@ -408,7 +412,7 @@ def bound_by_modes() -> None:
 
 @contextmanager
 def read_only(folder: str | Path) -> Iterator[None]:
-    """Nothing below the folder can be written by a process that is bound by modes."""
+    """Make everything in a folder read-only for processes that file modes apply to."""
     paths = [Path(folder), *Path(folder).rglob("*")]
     modes = {path: path.stat().st_mode for path in paths}
     for path in paths:
@@ -428,11 +432,11 @@ def vyane(
     cwd: str | Path | None = None,
     first: Callable[[], object] | None = None,
 ) -> Ran:
-    """Run a command as a person's script does: no terminal, no host around it.
+    """Run a command as a person's script does: without a terminal and without a host.
 
-    It is a process with streams, a session and an environment of its own, but a fork of this one,
-    which has imported everything by now: ten times cheaper than `program`, and constants that a
-    test has patched hold in it. `first` is called in it before the command.
+    The command's process has its own streams, session and environment. The process is a fork of
+    this one, which has already imported everything: it is ten times cheaper than `program`, and
+    constants that a test has patched apply in it. `first` is called in the fork before the command.
     """
     return fork(words, stdin, _environ(home, environ), cwd, first)
 
@@ -444,7 +448,7 @@ def fork(
     cwd: str | Path | None = None,
     first: Callable[[], object] | None = None,
 ) -> Ran:
-    """Be the program in a fork, with exactly this environment."""
+    """Run `vyane` in a fork of this process, with exactly this environment."""
     _import_all()
     pipes = [os.pipe() for _ in range(3)]
     with warnings.catch_warnings():
@@ -466,7 +470,7 @@ def program(
     environ: dict[str, str] | None = None,
     **more: Any,
 ) -> Ran:
-    """Run the same as `vyane`, in an interpreter of its own: where the start is what is tested."""
+    """Run a command like `vyane`, in a new interpreter, for tests of the start-up itself."""
     ran = subprocess.run(
         [sys.executable, "-m", "vyane_cli", *words],
         input=stdin,
@@ -481,7 +485,7 @@ def program(
 
 @cache
 def _import_all() -> None:
-    """Import what commands import when they run, once for all forks."""
+    """Import, once for all forks, the modules that commands import when they run."""
     for module in walk_packages(vyane_cli.__path__, "vyane_cli."):
         importlib.import_module(module.name)
     for name in ("orjson", "rich.console", "rich.table", "typer.rich_utils"):
@@ -500,7 +504,7 @@ def _become(
     cwd: str | Path | None,
     first: Callable[[], object] | None,
 ) -> NoReturn:
-    """Be the command, in a fork, to its end; nothing of the test goes on in it."""
+    """Run the command in the fork and exit, so that no code of the test runs in the fork."""
     status = 1
     try:
         os.setsid()
@@ -530,7 +534,7 @@ def _become(
 
 
 def _exchange(into: int, data: bytes, outputs: tuple[int, int]) -> list[bytes]:
-    """Write the data, and read both outputs until everybody who holds them has closed them."""
+    """Write the data, and read both outputs until every process that holds them has closed them."""
     said: dict[int, list[bytes]] = {number: [] for number in outputs}
     left = memoryview(data)
     with selectors.DefaultSelector() as waiting:

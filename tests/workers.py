@@ -1,4 +1,4 @@
-"""Workers on a simulated machine: trees of them, a parent and its children."""
+"""Workers on a simulated machine: trees of workers, and a parent with its children."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ from vyane_cli.storage import processes
 
 
 def grow(world: World, size: int, independent: tuple[int, ...] = (), **more: Any) -> list[str]:
-    """A tree of workers with three children each, all idle in this very process; their ids."""
+    """Make a tree of workers with up to three children each. Return their ids.
+
+    The process of every worker is the test's own process.
+    """
     workers = registry.Registry(world.layout)
     ids = [f"w-{number:06x}" for number in range(size)]
     for number, worker_id in enumerate(ids):
@@ -50,7 +53,7 @@ def grow(world: World, size: int, independent: tuple[int, ...] = (), **more: Any
 
 
 def world_in(folder: Path) -> World:
-    """A state root with a parent, bob."""
+    """Return a state root with one worker, the parent bob."""
     world = new_world(folder)
     world.register("bob")
     return world

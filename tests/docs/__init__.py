@@ -1,1 +1,1 @@
-"""What tests/test_docs.py is made of: pages read, their commands run, their tables made."""
+"""Helpers of tests/test_docs.py: read pages, run their commands, make their tables."""

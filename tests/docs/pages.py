@@ -1,4 +1,4 @@
-"""The pages as data: fenced blocks, tables, links, anchors."""
+"""Documentation pages as data: fenced blocks, tables, links, anchors."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ PROMPT = re.compile(r"^(?:([a-z]+))?\$ (.*)$")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: its language and its lines, the first of which is line `line` of the page."""
+    """A fenced block: its language, its lines, and the page's line number of the first one."""
 
     language: str
     lines: tuple[str, ...]
@@ -23,7 +23,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of a `console` block, in the named terminal, and what it prints."""
+    """A command of a `console` block: its terminal, its text and its output on the page."""
 
     terminal: str
     text: str
@@ -31,12 +31,12 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """README.md and every page of docs/."""
+    """Return the paths of README.md and of every page in docs/."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     found: list[Block] = []
     inside: list[str] | None = None
     language = fence = indent = ""
@@ -55,7 +55,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a `console` block. A line that begins with `> ` continues a command."""
+    """Return the commands of a `console` block. A line with `> ` in front continues a command."""
     found: list[tuple[str, list[str], list[str]]] = []
     for line in block.lines:
         if match := PROMPT.match(line):
@@ -68,7 +68,7 @@ def commands(block: Block) -> list[Command]:
 
 
 def prose(page: Path) -> str:
-    """The page without its fenced blocks."""
+    """Return the text of a page without its fenced blocks."""
     kept, fence = [], ""
     for line in page.read_text().splitlines():
         match = FENCE.match(line)
@@ -80,12 +80,12 @@ def prose(page: Path) -> str:
 
 
 def links(page: Path) -> list[str]:
-    """The targets of the page's links; code in backticks is none."""
+    """Return the targets of a page's links. Text in backticks is ignored."""
     return LINK.findall(re.sub(r"`[^`]*`", "", prose(page)))
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, by GitHub's rules."""
     seen: dict[str, int] = {}
     found = set()
     for line in prose(page).splitlines():
@@ -98,7 +98,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def table(page: Path, heading: str) -> list[dict[str, str]]:
-    """The rows of the first table below a heading, by column."""
+    """Return the rows of the first table below a heading, each as column name → cell."""
     rows = _table_lines(page, heading)
     names = next(rows, None)
     assert names, f"{page.name}: no table below {heading!r}"
@@ -124,10 +124,10 @@ def _table_lines(page: Path, heading: str) -> Iterator[list[str]]:
 
 
 def code(cell: str) -> str:
-    """A cell that is one piece of code, without its backticks."""
+    """Return a cell that is one piece of code without its backticks."""
     return cell.strip().strip("`")
 
 
 def codes(cell: str) -> list[str]:
-    """The pieces of code in a cell."""
+    """Return the pieces of code in a cell."""
     return re.findall(r"`([^`]+)`", cell)

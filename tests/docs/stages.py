@@ -1,4 +1,4 @@
-"""What stands behind a page before its first command: simulated sessions of Claude Code."""
+"""Stages: simulated sessions of Claude Code that exist before a page's first command runs."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ class Session:
     def hook(
         self, event: str, *options: str, **payload: object
     ) -> "subprocess.CompletedProcess[bytes]":
-        """One hook call."""
+        """Run one hook call."""
         data = simulation.placed(
             {"hook_event_name": event, **payload}, self.id, str(self.folder), turn=self.turn
         )
@@ -42,21 +42,21 @@ class Session:
         )
 
     def prompt(self, text: str) -> None:
-        """A turn begins."""
+        """Start a turn with a prompt."""
         self.turn = str(uuid.uuid4())
         self.hook("UserPromptSubmit", prompt=text)
 
     def stop(self) -> None:
-        """The turn ends."""
+        """End the turn."""
         self.hook("Stop", stop_hook_active=False, last_assistant_message="Done.")
 
     def start(self) -> None:
-        """The session starts, and its wake file is watched from here on."""
+        """Start the session, and the watch of its wake file."""
         self.hook("SessionStart", source="startup")
         self.watcher.start()
 
     def _watch(self) -> None:
-        """As the host does: a write of the wake file is a FileChanged, exit 2 begins a turn."""
+        """Watch the wake file as the host does: a write is a FileChanged, exit 2 starts a turn."""
         seen = self.wake.stat().st_mtime_ns
         while not self.ended.wait(0.02):
             now = self.wake.stat().st_mtime_ns
@@ -66,17 +66,17 @@ class Session:
             done = self.hook("FileChanged", "--rewake", file_path=str(self.wake))
             if done.returncode == 2:
                 self.prompt(simulation.wake_prompt(done.stderr.decode()))
-                self.stop()  # which proves it and ends the turn, in one tick: no look is between
+                self.stop()  # one tick proves the delivery and ends the turn: no look in between
 
     def close(self) -> None:
         """End the process that stands for the host."""
         self.ended.set()
         simulation.end(self.process)
-        self.watcher.join()  # a sleeper ends within a second of the host's end
+        self.watcher.join()  # a sleeping hook ends within a second after the host
 
 
 class TwoSessions:
-    """`api-main` in the middle of a turn, `web-main` idle; the hooks are installed."""
+    """A stage with two sessions: `api-main` in the middle of a turn, and `web-main` idle."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
         subprocess.run(["vyane", "init"], env=dict(environ), check=True, capture_output=True)
@@ -88,7 +88,7 @@ class TwoSessions:
         self.api.prompt("change the unit of orders.total")
 
     def close(self) -> None:
-        """End both."""
+        """End both sessions."""
         self.api.close()
         self.web.close()
 

@@ -1,4 +1,4 @@
-"""Tables that are made from the code. `python -m docs.tables` (in tests/) writes them anew."""
+"""Tables generated from the code. `python -m docs.tables` (in tests/) rewrites them."""
 
 import ast
 import json
@@ -29,7 +29,7 @@ ATTENTION = pages.ROOT / "docs" / "reference" / "attention.md"
 
 
 def describe() -> dict[str, Any]:
-    """The command line as data, from `vyane describe --json`."""
+    """Return the command line as data, from `vyane describe --json`."""
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
             [sys.executable, "-m", "vyane_cli", "describe", "--json"],
@@ -42,7 +42,7 @@ def describe() -> dict[str, Any]:
 
 
 def every_command(commands: Mapping[str, Any], above: str = "vyane") -> Iterator[tuple[str, Any]]:
-    """(full name, description) of each command and sub-command, in order."""
+    """Yield (full name, description) of each command and subcommand, in order."""
     for name, about in commands.items():
         full = f"{above} {name}"
         yield full, about
@@ -50,7 +50,7 @@ def every_command(commands: Mapping[str, Any], above: str = "vyane") -> Iterator
 
 
 def parameters(about: Mapping[str, Any]) -> list[str]:
-    """The lines of a command's table; none when it takes nothing."""
+    """Return the lines of a command's table; no lines for a command without parameters."""
     rows = []
     for one in about["params"]:
         upper = one["kind"] == "argument"
@@ -64,7 +64,7 @@ def parameters(about: Mapping[str, Any]) -> list[str]:
 
 
 def settings(keys: Mapping[str, Key] = KEYS) -> list[str]:
-    """The lines of a table of settings."""
+    """Return the lines of a table of settings."""
     rows = []
     for key, known in keys.items():
         value = f'"{known.default}"' if isinstance(known.default, str) else str(known.default)
@@ -78,7 +78,7 @@ def settings(keys: Mapping[str, Key] = KEYS) -> list[str]:
 
 
 def matrix() -> list[str]:
-    """The lines of the matrix of a round."""
+    """Return the lines of the matrix of a round."""
     rows = []
     for row in MATRIX:
         when = "; ".join(f"{name} {' or '.join(values)}" for name, values in row.when.items())
@@ -88,13 +88,13 @@ def matrix() -> list[str]:
 
 
 def throttles() -> list[str]:
-    """The lines of the throttles of notices."""
+    """Return the lines of the table of the notice throttles."""
     rows = [f"| `{gate}` | {opens} |" for gate, opens in NOTICE_GATES.items()]
     return ["| throttle | lets a notice through when |", "| --- | --- |", *rows]
 
 
 def attention() -> list[str]:
-    """The lines of the table of what the person is called for."""
+    """Return the lines of the table of the needs for which the person is called."""
     rows = []
     for row in ROWS:
         begin = [] if row.kind is NeedKind.DELIVERY else [str(row.kind)]
@@ -109,24 +109,24 @@ def attention() -> list[str]:
 
 
 def _asked(row: NeedRow) -> str:
-    """Every sentence that a row may ask; without one, what it says."""
+    """Return every sentence that a row may ask, or the row's text if it asks nothing."""
     asked = dict.fromkeys([row.ask or row.text, *(ask for _, ask in row.forms.values())])
     return "; or: ".join(re.sub(r"\{(\w+)\}", lambda m: m[1].upper(), one) for one in asked)
 
 
 def first_words(about: Mapping[str, Any]) -> str:
-    """The first paragraph of a command's help, on one line."""
+    """Return the first paragraph of a command's help on one line."""
     return " ".join(about["help"].split("\n\n")[0].split())
 
 
 def section(text: str, heading: str) -> str | None:
-    """The text between a heading and the next one of any level."""
+    """Return the text between a heading and the next one of any level; None if it is missing."""
     match = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", text, re.M | re.S)
     return match[1].strip("\n") if match else None
 
 
 def parts(text: str) -> tuple[str, str, list[str]]:
-    """A section as its first paragraph, what is written by hand, and its table."""
+    """Split a section. Return its first paragraph, its handwritten text, and its table."""
     table = [line for line in text.splitlines() if line.startswith("|")]
     plain = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
     first, _, rest = plain.strip("\n").partition("\n\n")

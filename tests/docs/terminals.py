@@ -1,12 +1,12 @@
-"""The `console` blocks of a page, run: one shell for each terminal, in a home of their own.
+"""Terminals: the `console` blocks of a page are run, in one shell per terminal, in a new home.
 
-What a command prints must be what the page shows. Ids, times of day, durations and the number of
-spaces between words may differ; an id stands for the same id wherever it stands on the page. A
-line `…` stands for any lines. A command that only looks is run again for a while until it prints
-what the page shows: sessions move on by themselves.
+A command must print exactly the output on the page. Ids, times of day, durations and the number of
+spaces between words may differ; one id of the page always stands for the same id of the run. A line
+`…` stands for any number of lines. A command that only reads is repeated for up to PATIENCE_S
+seconds until its output matches the page, because sessions change in the meantime.
 
-`python -m docs.terminals PAGE …` (in tests/) writes what is printed now into the pages, where it
-differs. In a command that is new, `@2` stands for the second message id of the page.
+`python -m docs.terminals PAGE …` (in tests/) writes the present output into the pages, where it
+differs. In a new command, `@2` stands for the second message id of the page.
 """
 
 import fcntl
@@ -54,14 +54,14 @@ PATIENCE_S = 20.0
 
 
 class Ids:
-    """The ids of a page, and those that stand for them in this run."""
+    """The ids of a page, and the corresponding ids of this run."""
 
     def __init__(self) -> None:
         self.ours: dict[str, str] = {}
-        """Of the page → of this run."""
+        """Id of the page → id of this run."""
 
     def pattern(self, line: str) -> str:
-        """A regular expression for a line of the page; ids that are not known yet are groups."""
+        """Return a regular expression for a line of the page, with a group for each new id."""
         out, end, fresh = [], 0, []
         for match in CHANGING.finditer(line):
             out.append(re.escape(line[end : match.start()]))
@@ -79,7 +79,7 @@ class Ids:
         return "".join(out) + re.escape(line[end:])
 
     def matches(self, line: str, printed: str) -> bool:
-        """Whether a printed line is the page's; learns its ids."""
+        """Return whether a printed line matches a line of the page; if so, learn its ids."""
         match = re.fullmatch(self.pattern(line.strip()), printed.strip())
         if match is None:
             return False
@@ -88,7 +88,7 @@ class Ids:
         return True
 
     def agree(self, expected: tuple[str, ...], printed: list[str]) -> bool:
-        """Whether the output is the page's."""
+        """Return whether the output matches the page."""
         left = list(printed)
         for position, line in enumerate(expected):
             if line.strip() == ANY:
@@ -99,17 +99,17 @@ class Ids:
         return not left
 
     def learn(self, expected: tuple[str, ...], printed: list[str]) -> None:
-        """Pair ids in the order of their first appearance, for output that has changed."""
+        """Pair the ids in the order of their first appearance, for output that has changed."""
         old = [i for i in re.findall(ID, "\n".join(expected)) if i not in self.ours]
         new = [i for i in re.findall(ID, "\n".join(printed)) if i not in self.ours.values()]
         self.ours.update(zip(dict.fromkeys(old), dict.fromkeys(new), strict=False))
 
     def here(self, text: str) -> str:
-        """A command of the page with the ids of this run."""
+        """Return a command of the page with the ids of this run."""
         return re.sub(ID, lambda match: self.ours.get(match[0], match[0]), text)
 
     def there(self, text: str) -> str:
-        """Printed text with the ids of the page, as far as it has them."""
+        """Return printed text with the ids of the page; ids that are not on the page stay."""
         back = {ours: theirs for theirs, ours in self.ours.items()}
         return re.sub(ID, lambda match: back.get(match[0], match[0]), text)
 
@@ -137,14 +137,14 @@ class Terminal:
         )
 
     def run(self, command: str) -> list[str]:
-        """What the command prints, as lines."""
+        """Run a command. Return its output as lines."""
         assert self.shell.stdin
         assert self.shell.stdout
         end = "--the-command-has-ended--"
         self.shell.stdin.write(f"{{ {command}\n}} </dev/null; echo {end}\n")
         self.shell.stdin.flush()
         lines: list[str] = []
-        for line in self.shell.stdout:  # until the shell leaves, at the latest
+        for line in self.shell.stdout:  # ends at the latest when the shell exits
             if line.rstrip("\n").endswith(end):
                 if head := line.rstrip("\n").removesuffix(end):
                     lines.append(head)
@@ -155,11 +155,11 @@ class Terminal:
 
     @property
     def ended(self) -> bool:
-        """Whether the shell has left."""
+        """Return whether the shell has exited."""
         return self.shell.poll() is not None
 
     def close(self) -> None:
-        """End the shell and what runs in its background, which holds the pipe."""
+        """End the shell and its background processes, which hold the pipe open."""
         with suppress(ProcessLookupError):
             os.killpg(self.shell.pid, signal.SIGKILL)
         self.shell.communicate()
@@ -168,7 +168,7 @@ class Terminal:
 
 
 class Run:
-    """One page, run."""
+    """One run of a page's commands."""
 
     def __init__(self, page: Path, folder: Path) -> None:
         self.page, self.home = page, folder / "user"
@@ -184,11 +184,11 @@ class Run:
             "TERM": "dumb",
         }
         self.seen: dict[str, None] = {}
-        """Message ids in the order in which they were printed."""
+        """Message ids in the order in which they were printed; the values are unused."""
         self.stage = stages.STAGES.get(page.relative_to(pages.ROOT).as_posix())
 
     def commands(self) -> list[tuple[pages.Command, list[str]]]:
-        """Each command of the page with what it printed."""
+        """Run every command of the page. Return each with its output."""
         done = []
         staged = self.stage(self.home, self.environ) if self.stage else None
         try:
@@ -203,13 +203,13 @@ class Run:
         return done
 
     def text(self, command: pages.Command) -> str:
-        """The command with the ids of this run."""
+        """Return the text of a command with the ids of this run."""
         seen = list(self.seen)
         numbered = re.sub(r"@(\d)\b", lambda m: seen[int(m[1]) - 1], command.text)
         return self.ids.here(numbered)
 
     def run(self, command: pages.Command) -> list[str]:
-        """Run one command; learn the ids that it shows."""
+        """Run one command, and learn the ids in its output. Return the output as lines."""
         terminal = self.terminals.get(command.terminal)
         if terminal is None or terminal.ended:
             self.terminals[command.terminal] = Terminal(self.environ, self.home)
@@ -228,7 +228,7 @@ class Run:
 
 
 def differences(page: Path, folder: Path) -> list[str]:
-    """Where the page shows something else than its commands print."""
+    """Return a text for each command whose output differs from the page."""
     run = Run(page, folder)
     found = []
     for command, printed in run.commands():
@@ -240,7 +240,7 @@ def differences(page: Path, folder: Path) -> list[str]:
 
 
 def write(page: Path) -> bool:
-    """Put what is printed now into the page, where it differs; whether anything did."""
+    """Write the present output into the page where it differs. Return whether anything differed."""
     folder = Path(tempfile.mkdtemp())
     try:
         run = Run(page, folder)

@@ -1,7 +1,7 @@
-"""Entry for people: the Typer app, and the one place where a VyaneError becomes an exit code.
+"""Entry point for people: the Typer app, which turns every VyaneError into an exit code.
 
-Each command is a module of `commands/` that is imported when it is called: start-up costs what the
-command needs and not what all of them need.
+A command's module (`cli/*.py`) is imported when the command is called, so that start-up costs what
+this command needs and not what all commands need.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from vyane_cli.home import accelerate
 
 
 class Verb(NamedTuple):
-    """One command: its module and name there, and under which heading help lists it."""
+    """One command: its module, its name in the module, and its heading in the help."""
 
     module: str
     name: str
@@ -86,20 +86,20 @@ MEANT = {
     "mail": "inbox", "read": "inbox", "messages": "inbox",
     "kill": "cancel", "stop": "cancel",
 }  # fmt: skip
-"""What is meant by words that other programs have for it."""
+"""Words that other programs use, and the command to suggest for each."""
 NEAR = 0.6
-"""How alike two words must be for one to be named when the other was typed."""
+"""Least similarity (0 to 1) at which a command is suggested for an unknown word."""
 
 
 class LazyGroup(TyperGroup):
-    """Commands by name, imported on first use."""
+    """The root group: commands by name, each imported on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names, in the order of the table."""
+        """Return all command names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
-        """The command, from its module."""
+        """Import the command from its module and return it; None for an unknown name."""
         verb = COMMANDS.get(cmd_name)
         if verb is None:
             return None
@@ -118,11 +118,14 @@ class LazyGroup(TyperGroup):
             if command.invoke_without_command:
                 command.subcommand_metavar = "[COMMAND] [ARGS]..."
             if ctx.params.get("as_json"):
-                command.no_args_is_help = False  # help is no JSON: an error is
+                command.no_args_is_help = False  # help is not JSON, but an error is
         return cast("TyperCommand | TyperGroup", refuse_empty(command))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command of the first word; an unknown one names the nearest."""
+        """Return the command that the first word names.
+
+        Raises InvalidInputError for an unknown word, with the most similar commands as a hint.
+        """
         name = args[0]
         if name not in COMMANDS:
             import difflib
@@ -136,9 +139,9 @@ class LazyGroup(TyperGroup):
 
 
 def fill(command: Any) -> None:
-    """Join the lines of each paragraph of its help, and of those below: a terminal wraps them.
+    """Join the lines of each paragraph in the help of a command and its subcommands.
 
-    A list of commands has the first sentence of each.
+    A terminal wraps the paragraphs. A list of commands shows the first sentence of each.
     """
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
@@ -187,7 +190,7 @@ def root(
 
 
 def hoist(words: Sequence[str]) -> list[str]:
-    """Put `--json` and `--home DIR` first, wherever they stand before a `--`."""
+    """Return the words with `--json` and `--home DIR` moved to the front, up to a `--`."""
     first: list[str] = []
     rest: list[str] = []
     waiting = False
@@ -217,7 +220,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run a command; return its exit code. Every error becomes one clear text on stderr."""
+    """Run a command. Return its exit code. Every error becomes one clear text on stderr."""
     options = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in options
     code = _run(words, as_json)
@@ -239,24 +242,24 @@ def _run(words: list[str], as_json: bool) -> int:
     except typer.Exit as error:
         return error.exit_code
     except typer.TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # Typer has printed its help by now
+        if type(error).__name__ == "NoArgsIsHelpError":  # Typer has already printed the help
             return ExitCode.INVALID_INPUT
         message = shortened(" ".join(error.format_message().split()), 300)
         hint = _usage_hint(message, getattr(error, "ctx", None), words)
         return complain(as_json, "usage", message, hint, ExitCode.INVALID_INPUT)
     except (typer.Abort, KeyboardInterrupt):
         if sys.stderr.isatty():
-            print(file=sys.stderr)  # the terminal has shown ^C: a prompt begins its own line
+            print(file=sys.stderr)  # the terminal shows ^C: the prompt gets a line of its own
         return 130
-    except BrokenPipeError:  # `vyane inbox | head`: nobody reads our output, and that is no error
+    except BrokenPipeError:  # `vyane inbox | head`: a reader that left early is not an error
         return int(ExitCode.DONE)
-    except SystemExit as error:  # Typer's word for the same, in the middle of a stream
+    except SystemExit as error:  # Typer raises it for a broken pipe in the middle of a stream
         if isinstance(error.__context__, BrokenPipeError):
             return int(ExitCode.DONE)
         raise
     except Exception as error:
         if isinstance(error, OSError) and streams.refused():
-            return int(ExitCode.DONE)  # `run` says so
+            return int(ExitCode.DONE)  # `run` reports the failed output
         if isinstance(error, FileNotFoundError) and not _has_folder():
             said, hint = "the working folder was removed", "go to a folder that is there"
             return complain(as_json, "invalid_input", said, hint, ExitCode.INVALID_INPUT)
@@ -268,7 +271,7 @@ def _run(words: list[str], as_json: bool) -> int:
 
 
 def _has_folder() -> bool:
-    """Whether the folder that the command runs in is there still."""
+    """Return whether the working folder still exists."""
     try:
         os.getcwd()
     except OSError:
@@ -287,7 +290,7 @@ def _usage_hint(message: str, context: Any, words: list[str]) -> str:
 def complain(
     as_json: bool, slug: str, message: str, hint: str, code: int, error: VyaneError | None = None
 ) -> int:
-    """Say what went wrong on stderr, and what to do next. The exit code says it in any case."""
+    """Print an error and the next step on stderr. Return `code`, even if the print fails."""
     message_id = getattr(error, "message_id", "")
     try:
         if as_json:

@@ -1,4 +1,4 @@
-"""`vyane bind`: give a session a place where people follow it and talk to it."""
+"""`vyane bind`, `unbind`, `bindings` and `route`: conversations that are bound to sessions."""
 
 from typing import Annotated
 
@@ -88,7 +88,7 @@ def bind_command(
 
 
 def _ends(bound: Binding) -> str:
-    """When it ends, and whether activity puts that off."""
+    """Return when a binding ends, and whether activity extends it."""
     first, latest = bound.expires_at or 0.0, bound.latest_at
     if latest == first:
         return f"ends {clock_time(first)}, whatever happens"
@@ -97,14 +97,14 @@ def _ends(bound: Binding) -> str:
 
 
 def window_s(field: str, text: str) -> float | None:
-    """A duration that may also be 0 or `off`; None when it was not given."""
+    """Parse a duration in seconds. Return 0 for `0` and `off`, and None for an empty text."""
     if text in ("0", "off"):
         return 0.0
     return parse_duration_s(field, text) if text else None
 
 
 def shown(binding: Binding) -> str:
-    """A conversation as people read it."""
+    """Return the conversation of a binding as people read it."""
     where = binding.conversation
     account = "" if where.account == DEFAULT_ACCOUNT else f"/{where.account}"
     return safe(f"{where.channel}{account}:{where.id}")

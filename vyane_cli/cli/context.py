@@ -1,4 +1,4 @@
-"""What a command is given: the runtime, and how to show a result."""
+"""State that every command gets: the home, and the ways to show a result."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -23,33 +23,33 @@ Item = TypeVar("Item")
 
 
 class CommandState:
-    """Built once by the root command, and passed down in the context."""
+    """State of one call of `vyane`, built by the root command and passed on in the context."""
 
     def __init__(self, home: str, as_json: bool) -> None:
         self.root, self.as_json = home, as_json
 
     @cached_property
     def home(self) -> Home:
-        """The world of this process."""
+        """Return the home, with the hosts, the channels and the ways to ring."""
         hosts = {host.NAME: host for host in (claude_code, generic)}
         return Home(self.root, hosts=hosts, channels=channels.ADAPTERS, ways=ring)
 
     @cached_property
     def screen(self) -> "Screen":
-        """Where people read. Rich is imported here and nowhere else."""
+        """Return the screen that people read. `render.human` is imported here, on first use."""
         from vyane_cli.cli.render.human import Screen
 
         return Screen()
 
     def show(self, data: object, human: "Callable[[Screen], None]") -> None:
-        """Print a result: the thing itself as one JSON document, or words for a person."""
+        """Print a result: `data` as one JSON document, or `human`'s words for a person."""
         if self.as_json:
             print(machine.document(data))
         else:
             human(self.screen)
 
     def stream(self, items: Iterable[Item], human: "Callable[[Screen, Item], None]") -> None:
-        """Print results as they come, one a line."""
+        """Print each result when it arrives, one a line."""
         for item in items:
             if self.as_json:
                 print(machine.line(item), flush=True)
@@ -59,18 +59,22 @@ class CommandState:
 
 
 def state_of(context: typer.Context) -> CommandState:
-    """The state of a command's context."""
+    """Return the state that the root command put in the context."""
     state = context.find_root().obj
     assert isinstance(state, CommandState)
     return state
 
 
 MAY_BE_EMPTY = frozenset({"to", "text", "summary", "value", "reason", "code"})
-"""Parameters whose operation knows what an empty one means."""
+"""Parameters whose operation handles an empty value itself."""
 
 
 def refuse_empty(command: Any) -> Any:
-    """The command, and those below it, with a check of what the command line gives as empty."""
+    """Make a command and its subcommands reject empty values. Return the command.
+
+    Only values from the command line are checked, because an empty value there is usually an unset
+    shell variable. Parameters in MAY_BE_EMPTY are left out.
+    """
     for param in command.params:
         if param.name not in MAY_BE_EMPTY:
             param.callback = _checked(param.callback)

@@ -57,7 +57,7 @@ def demo_command(
 
 
 def show(screen: Screen, scene: Scene, number: int) -> None:
-    """One scene, for a person."""
+    """Print one scene for a person."""
     screen.heading(f"{number}  {scene.title}")
     width = max(min(screen.console.width, 110) - 12, 30)
     for line in scene.lines:
@@ -70,5 +70,5 @@ def show(screen: Screen, scene: Scene, number: int) -> None:
             screen.say(f"   ✓ {what}", "green")
         else:
             screen.say(f"   ✗ {what}", "bold red")
-    sys.stdout.flush()  # as it happens, through a pipe too
+    sys.stdout.flush()  # each scene appears when it has ended, also through a pipe
     screen.say("")

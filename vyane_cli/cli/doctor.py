@@ -1,4 +1,4 @@
-"""`vyane doctor`: look at everything, say what is wrong and what to do about it."""
+"""`vyane doctor`: checks of the installation and the state; `vyane gc`: garbage collection."""
 
 import os
 from typing import Annotated
@@ -41,7 +41,7 @@ def doctor_command(
 
 
 def show_repairs(screen: Screen, repairs: list[Repair]) -> None:
-    """What was put right."""
+    """Print the repairs, done and failed."""
     for one in repairs:
         words = f"{safe(one.what)}: {safe(one.done)}"
         if one.ok:
@@ -54,9 +54,9 @@ def show_repairs(screen: Screen, repairs: list[Repair]) -> None:
 
 
 def show_checks(screen: Screen, checks: list[Check]) -> None:
-    """The table, failures last, where the eye is when it has been printed.
+    """Print the table of checks, with the failures last, next to the prompt.
 
-    One cause makes several checks fail: it is said once, and so is each next step.
+    A cause that makes several checks fail is printed once, and so is each next step.
     """
     failed = [check for check in checks if not check.ok]
     rows: list[tuple[object, ...]] = [

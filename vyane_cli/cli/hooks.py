@@ -1,4 +1,4 @@
-"""`vyane hooks`: connect Claude Code, disconnect it, look at the connection."""
+"""`vyane hooks`: the connection to Claude Code; `vyane tick`: the command that hooks run."""
 
 import os
 import sys
@@ -249,4 +249,4 @@ def _show_plan(screen: Screen, told: PlannedTick) -> None:
     text = told.reply.context or told.reply.wake or told.reply.text
     screen.say("prints: " + ("nothing" if not text else ""))
     if text:
-        screen.say(text)  # an envelope of our own: neutralised already
+        screen.say(text)  # the text of an envelope is already neutralised

@@ -1,4 +1,4 @@
-"""`vyane inbox`: what waits for a worker, and what became of it."""
+"""`vyane inbox`, `show` and `why`: the messages of a worker, and the story of one message."""
 
 from typing import Annotated, Any
 
@@ -174,7 +174,7 @@ def why_command(
 
 
 def _reading(key: str, value: Any) -> str:
-    """`last_start_s_ago: 1.9` as `last start 2 s ago`."""
+    """Return a reading in words: `last_start_s_ago: 1.9` becomes `last start 2 s ago`."""
     words = key.split("_")
     if "s" in words and isinstance(value, (int, float)):
         words[words.index("s")] = span(value)

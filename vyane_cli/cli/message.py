@@ -1,4 +1,4 @@
-"""`vyane send`: put a message in a session's inbox."""
+"""`vyane send`, `reply` and `relay`: commands that put a message in a session's inbox."""
 
 import json
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ BODY_KEYS = {
     "idempotency_key": "idempotency_key", "await_reply": "await_reply", "to_id": "to",
     "to_kind": "",
 }  # fmt: skip
-"""Keys of `--from-json` → fields of a draft."""
+"""Keys of `--from-json` → fields of a MessageDraft."""
 
 
 TEXT_KEYS = (
@@ -115,7 +115,7 @@ def send_command(
 
 
 def show_sent(state: CommandState, sent: Sent) -> None:
-    """Say what was stored, and honestly what will happen to it."""
+    """Print the id of each stored message and what happens to it next."""
     stored = state_of_sent(state.home, sent)
 
     def human(screen: Screen) -> None:
@@ -127,7 +127,7 @@ def show_sent(state: CommandState, sent: Sent) -> None:
 
 
 def read_text(text: str) -> str:
-    """The text of an argument; `-` reads standard input as UTF-8 whatever the locale."""
+    """Return the text of an argument; `-` reads standard input, as UTF-8 in every locale."""
     if text != "-":
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return streams.read("text").rstrip("\n")
@@ -144,7 +144,7 @@ def _read(path: str) -> str:
 
 
 def parse_object(field: str, text: str) -> dict[str, Any]:
-    """A JSON object typed on the command line."""
+    """Parse a JSON object that was typed on the command line."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -155,7 +155,10 @@ def parse_object(field: str, text: str) -> dict[str, Any]:
 
 
 def parse_body(text: str, given: dict[str, Any]) -> MessageDraft:
-    """A draft from the JSON form of a message, without what the system sets."""
+    """Parse the JSON form of a message, updated with `given`. Return a draft.
+
+    Raises InvalidInputError for a key that a sender may not set, and for values of a wrong type.
+    """
     body = {**parse_object("from-json", text), **given}
     fields: dict[str, Any] = {}
     for key, value in body.items():

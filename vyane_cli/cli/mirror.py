@@ -1,4 +1,4 @@
-"""`vyane mirror`: bring conversations and sessions together."""
+"""`vyane mirror`: sessions shown in conversations, and people's words passed to sessions."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -63,7 +63,7 @@ def pull_command(context: typer.Context, channel: Only = "") -> None:
     Words of those that `allow_users` lists become messages to the session; `/help` there lists the
     commands. Anybody else's are counted and go nowhere.
     """
-    from vyane_cli.conversations.pull import pull  # what a push does not need
+    from vyane_cli.conversations.pull import pull  # imported here because a push does not need it
 
     state = state_of(context)
     reports = pull(state.home, channel=channel)

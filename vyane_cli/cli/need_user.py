@@ -1,4 +1,4 @@
-"""`vyane need-user`: what you are needed for: who waits, why, and the sentence that is needed."""
+"""`vyane need-user`: the list of things that wait for the person, with the reason and the ask."""
 
 from typing import Annotated, Any
 
@@ -48,7 +48,7 @@ def list_command(
 
 
 def show_need(screen: Screen, row: dict[str, Any]) -> None:
-    """One entry on two lines."""
+    """Print one entry: who waits and where, the reason, and the ask."""
     where = f" in {row['project']}" if row["project"] else ""
     who = f"{safe(row['who'])} waits" if row["who"] else "open"
     screen.say(f"{row['id']}  {who}{where}, {ago(row['at'])}", "bold")

@@ -1,4 +1,4 @@
-"""`vyane project`: which projects there are, who belongs to each, which one is meant here."""
+"""`vyane project` and `vyane goal`: projects, their workers and their goals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -75,11 +75,11 @@ def list_command(context: typer.Context) -> None:
 
     state.show(rows, human)
     for fault in faults_of(state.home):
-        raise fault  # after what could be read
+        raise fault  # only after the readable projects have been printed
 
 
 def counts_text(counts: Mapping[str, int] | None) -> str:
-    """`2 pending, 1 done`."""
+    """Return the number of tasks by status, such as `2 pending, 1 done`."""
     if counts is None:
         return "unreadable"
     order = ("running", "pending", "blocked", "done")
@@ -87,7 +87,7 @@ def counts_text(counts: Mapping[str, int] | None) -> str:
 
 
 def say_unreadable(screen: Screen, files: Sequence[UnreadableFile]) -> None:
-    """Name each file that could not be read, and why."""
+    """Print each file that could not be read, with the reason."""
     for one in files:
         screen.say(f"{one.path}: {one.state}: {one.detail}", "red")
 

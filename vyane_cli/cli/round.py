@@ -1,4 +1,4 @@
-"""`vyane wake`: one round of a project."""
+"""`vyane wake`: one round of a project; `vyane schedule`: the timers that run rounds."""
 
 from typing import Annotated
 
@@ -51,7 +51,7 @@ def wake_command(
 
 
 def show(screen: Screen, made: Round) -> None:
-    """The cell, why, what was done, and what was read."""
+    """Print a round: the cell, its reason, what was done, and the readings."""
     verdict, done = made.verdict, made.done
     words = in_words(verdict.action, made.would) if made.dry_run else WORDS[verdict.action]
     if isinstance(done, Dispatched) and done.outcome == NOTHING:
@@ -68,7 +68,7 @@ def show(screen: Screen, made: Round) -> None:
 
 
 def in_words(action: str, task: str) -> str:
-    """What a round would do."""
+    """Return what a round would do, in words."""
     if task == NOTHING:
         return "would start nobody: every task that is left waits for something"
     if task == CALL:
@@ -78,7 +78,7 @@ def in_words(action: str, task: str) -> str:
 
 
 def described(done: Done | None) -> list[str]:
-    """Return what came of the action, in words."""
+    """Return the result of a round's action, one line each."""
     match done:
         case Dispatched():
             again = "{} is not started again by itself; you are called"
@@ -117,7 +117,7 @@ WithOption = Annotated[
 
 
 def say_paused(screen: Screen, projects: list[str]) -> None:
-    """That something new waits in these projects for their rounds."""
+    """Print that rounds of these projects are paused, and the command that resumes them."""
     for name in projects:
         resume = f"vyane schedule resume --project {name}"
         screen.say(f"A and B of {name} are paused: {resume}", "yellow")

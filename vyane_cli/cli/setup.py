@@ -1,4 +1,4 @@
-"""`vyane init`: make the state folder and its commented settings."""
+"""`vyane init`, `uninstall`, `config`, `completion` and `describe`."""
 
 import os
 from enum import StrEnum
@@ -71,7 +71,7 @@ def _ask(state: CommandState, root: str) -> None:
     if not state.as_json:
         try:
             sure = typer.confirm(f"remove {root} with every message in it?")
-        except typer.Abort as error:  # nobody is there to answer, or Ctrl-C
+        except typer.Abort as error:  # no answer (end of input), or Ctrl-C
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise
             print(flush=True)
@@ -133,14 +133,14 @@ def set_command(
 
 
 def typed(value: object) -> str:
-    """A value as `config set` takes it."""
+    """Return a value in the form that `config set` accepts."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 class Shell(StrEnum):
-    """Shells with a script."""
+    """Shells that have a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"

@@ -1,4 +1,4 @@
-"""`vyane spawn`: start a child that works on something and sends its result."""
+"""`vyane spawn`, `wait`, `report` and `logs`: child workers and their results."""
 
 import sys
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The three streams of a command: there, in UTF-8, and never lost without a word."""
+"""Standard streams of a command: always open, in UTF-8, and with failed output reported."""
 
 import io
 import os
@@ -8,16 +8,16 @@ from typing import Any
 from vyane_cli.errors import InvalidInputError
 
 STDIN_MAX = 16 << 20
-"""More than anything that is kept: what never ends must not fill the memory."""
+"""Most bytes read from standard input: more than any stored text, so endless input ends here."""
 
 
 class Output(io.FileIO):
-    """Standard output that remembers why it took no more. A reader that has gone is no reason."""
+    """Standard output that remembers why a write failed; a broken pipe does not count."""
 
     refused = ""
 
     def write(self, data: Any, /) -> int:
-        """As a file does."""
+        """Write the data as a file does, and remember the reason of a failure."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -28,15 +28,15 @@ class Output(io.FileIO):
 
 
 def prepare() -> None:
-    """Stand in for streams that the caller closed; UTF-8 whatever the locale.
+    """Replace the streams that the caller closed, and set UTF-8 in every locale.
 
-    A closed one (`vyane … >&-`) would give its number to the next file that is opened, which may
-    be one of the state. Its place is taken by something that can be read and not written: a `tick`
-    whose output goes nowhere has not delivered.
+    The number of a closed stream (`vyane … >&-`) would go to the next file that is opened, perhaps
+    a state file. A descriptor that can be read but not written takes this number: the output of a
+    `tick` then fails, and its messages do not count as delivered.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDONLY)  # gets the lowest number that is free: the stream's
+            os.open(os.devnull, os.O_RDONLY)  # gets the lowest free number, which is the stream's
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
         elif name == "stdout" and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout = io.TextIOWrapper(
@@ -47,14 +47,17 @@ def prepare() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
     if not os.environ.get("COLUMNS", "1").strip("0"):
-        del os.environ["COLUMNS"]  # a terminal that does not know its width says 0
+        del os.environ["COLUMNS"]  # a terminal of unknown width sets it to 0
 
 
 def read(field: str) -> str:
-    """All of standard input, for an option or argument that says `-`."""
+    """Return all of standard input, for an option or argument whose value is `-`.
+
+    Raises InvalidInputError for input that cannot be read or is longer than STDIN_MAX.
+    """
     try:
         data = sys.stdin.buffer.read(STDIN_MAX + 1)
-    except (OSError, ValueError) as error:  # a folder, or a stream to write to
+    except (OSError, ValueError) as error:  # standard input is a folder, or only for writing
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInputError(field, "-", f"readable: {reason.lower()}") from None
     if len(data) > STDIN_MAX:
@@ -63,7 +66,7 @@ def read(field: str) -> str:
 
 
 def finish() -> str:
-    """Write what is left of the output; why some of it could not be written, or nothing."""
+    """Flush the output. Return why some of it could not be written, or an empty text."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -72,11 +75,11 @@ def finish() -> str:
 
 
 def discard(number: int) -> None:
-    """What is still to be written to a stream goes nowhere: the interpreter tries at its end."""
+    """Send the rest of a stream's output to /dev/null, because the interpreter flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def refused() -> str:
-    """Why standard output took no more, or nothing."""
+    """Return why a write to standard output failed, or an empty text."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return raw.refused if isinstance(raw, Output) else ""

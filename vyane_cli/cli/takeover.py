@@ -1,4 +1,4 @@
-"""`vyane takeover`: the person breaks into a session in the middle of its work."""
+"""`vyane takeover` and `vyane cancel`: interrupt a session, or stop it with its children."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`vyane task`: the ledger of a project: what is to be done, who has it, what came of it."""
+"""`vyane task`: the tasks of a project; `vyane taskgraph`: their order and the critical path."""
 
 import time
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def add_command(
 
 
 def names_of(after: list[str] | None) -> tuple[str, ...]:
-    """The ids of `--after`, given several times or with commas."""
+    """Return the ids of `--after`, which may be repeated and may hold commas."""
     parts = [one.strip() for given in after or () for one in given.split(",")]
     names = tuple(dict.fromkeys(one for one in parts if one))
     if after and not names:
@@ -113,7 +113,7 @@ def list_command(
 
 
 def show_tasks(screen: Screen, rows: Sequence[TaskRow], project: str) -> None:
-    """The table of tasks."""
+    """Print the table of tasks."""
     if not rows:
         screen.say(f"project {project} has no such tasks: `vyane task add TITLE` adds one", "dim")
         return
@@ -127,7 +127,7 @@ def show_tasks(screen: Screen, rows: Sequence[TaskRow], project: str) -> None:
 
 
 def note_of(row: TaskRow) -> str:
-    """Return what of a task matters now, in a few words."""
+    """Return the most important facts about a task now, in a few words."""
     words, task = [], row.task
     match task.status:
         case TaskStatus.BLOCKED:
@@ -187,7 +187,7 @@ def show_command(context: typer.Context, task: TaskId, project: Project = "") ->
 
 
 def what_of(change: TaskChange) -> str:
-    """Return one line of a task's history."""
+    """Return a change of a task as one line of its history."""
     if change.op == "add":
         return "added"
     if change.before != change.after:
@@ -264,7 +264,7 @@ def report_command(
 
 
 def show_report(state: CommandState, report: TaskReport) -> None:
-    """Keep a report, and show the task as it is after it."""
+    """Save a report, and show the task after it."""
     changed = report_task(state.home, report)
     row = show_task(state.home, select_project(state.home, report.project), changed.id)
 

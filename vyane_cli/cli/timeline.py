@@ -1,4 +1,4 @@
-"""`vyane timeline`: what a session did: as a story, event by event, checked, exported, deleted."""
+"""`vyane timeline`, `watch` and `turn`: the record of a session, read and written."""
 
 import sys
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ READ = "read"
 
 
 class ReadByDefault(TyperGroup):
-    """`vyane timeline W --history` is `vyane watch W --history`."""
+    """Group of `vyane timeline`, where `timeline W --history` runs `watch W --history`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the reading command first, unless a command or a call for help is there."""
+        """Put the reading command first, unless the first word is a command or asks for help."""
         if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
             args = [READ, *args]
         return super().parse_args(ctx, args)
@@ -192,7 +192,7 @@ def watch_command(
 
 
 def _descriptor() -> int | None:
-    """Standard output, so that a watch ends when nobody reads it any more."""
+    """Return the descriptor of standard output, so that a watch ends when its reader has gone."""
     try:
         return sys.stdout.fileno()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""`vyane workers`: who is there, what each does; register one by hand; rename."""
+"""`vyane workers`, `status` and `topology`: workers as a list, in the overview, and as a tree."""
 
 import os
 import time
@@ -47,7 +47,7 @@ def listing(
 
 
 def show_workers(screen: Screen, rows: list[WorkerReport]) -> None:
-    """The table of workers."""
+    """Print the table of workers."""
     if not rows:
         screen.say("no workers yet: a session registers itself when it starts", "dim")
         screen.say("`vyane hooks install` sets that up; `vyane doctor` checks it", "dim")
@@ -71,7 +71,7 @@ def show_workers(screen: Screen, rows: list[WorkerReport]) -> None:
 
 
 TELLING = FINAL | {WorkerStatus.STALE}
-"""Statuses that say more than the liveness."""
+"""Statuses that are shown instead of the liveness, because they say more."""
 
 
 def _does(row: WorkerReport) -> str:
@@ -145,7 +145,7 @@ def status_command(context: typer.Context) -> None:
 
 
 def overview(context: typer.Context) -> None:
-    """The same, also for `vyane` alone."""
+    """Print the overview, for `vyane status` and for `vyane` without a command."""
     state = state_of(context)
     seen = look_over(state.home)
 
@@ -178,7 +178,7 @@ def overview(context: typer.Context) -> None:
 
 
 def show_project(screen: Screen, seen: ProjectStanding) -> None:
-    """One project: its goal, its ledger, and what the next round would do and why."""
+    """Print one project: its goal, its ledger, and what the next round would do and why."""
     title = f" — {safe(seen.title)}" if seen.title else ""
     screen.say(f"{safe(seen.project)}: goal {seen.goal}{title}", "bold")
     counts = ", ".join(f"{count} {name}" for name, count in seen.tasks.items() if count)
@@ -236,7 +236,7 @@ def _again(home: Home, who: str, messages: bool) -> Iterator[Topology]:
 
 
 def show_tree(screen: Screen, found: Topology, *, fresh: bool = False) -> None:
-    """The trees, one worker a line."""
+    """Print the trees, one worker a line."""
     if fresh and screen.terminal:
         screen.console.clear()
     if not found.workers:

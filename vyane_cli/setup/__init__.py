@@ -1,1 +1,1 @@
-"""Installation: the home, the hooks, the guard, the settings, the demo."""
+"""Installation: the state folder, the hooks, the guard, the settings, the demo."""

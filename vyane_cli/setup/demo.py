@@ -1,6 +1,6 @@
-"""Demo: sessions that talk to each other; each step says whether it saw what it had to.
+"""Demo: simulated sessions that talk to each other, and a check of what each step expects.
 
-Nothing is staged but the sessions: guard, ticks and commands are the real ones.
+Only the sessions are simulated; guard, ticks and commands are the real ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vyane_cli.setup.simulation import DemoStage, Session
 
 
 class SceneLine(NamedTuple):
-    """One line of a scene: who, what it did, and the text that it wrote or saw."""
+    """One line of a scene: who acted, what the actor did, and the text it wrote or saw."""
 
     who: str
     what: str
@@ -32,7 +32,7 @@ class SceneLine(NamedTuple):
 
 
 class Expectation(NamedTuple):
-    """Whether it held, and what it is."""
+    """An expectation of a scene: whether it was met, and what was expected."""
 
     ok: bool
     what: str
@@ -50,16 +50,16 @@ class SceneReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoReport:
-    """Every scene, and whether each saw what it had to."""
+    """The report of the whole demo: every scene, and whether all expectations were met."""
 
     ok: bool
     home: str | None
-    """The state root, if it was kept."""
+    """The state root if it was kept, else None."""
     scenes: tuple[SceneReport, ...]
 
 
 class Scene:
-    """One step of the demo: what happened, and what of it had to."""
+    """One step of the demo: what happened, and the expectations about it."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -68,15 +68,15 @@ class Scene:
 
     @property
     def ok(self) -> bool:
-        """Whether everything was seen that had to be."""
+        """Return whether every expectation of the scene was met."""
         return all(held for held, _ in self.checks)
 
     def say(self, who: str, what: str, text: str = "") -> None:
-        """Something happened."""
+        """Append a line about something that happened."""
         self.lines.append(SceneLine(who, what, text.strip()))
 
     def expect(self, held: bool, what: str) -> None:
-        """Something had to be so."""
+        """Append an expectation, and whether it was met."""
         self.checks.append(Expectation(held, what))
 
     def report(self) -> SceneReport:
@@ -87,12 +87,15 @@ class Scene:
 
 
 REMOVE_S = 5.0
-"""For so long a temporary home that is written to again is removed again."""
+"""Seconds for which the removal of a temporary home is retried while processes write to it."""
 
 
 @contextmanager
 def stage_at(*, keep: bool) -> Iterator[DemoStage]:
-    """A stage on a temporary home; gone afterwards, however we end, unless it is to be kept."""
+    """Make a stage on a temporary home.
+
+    The home is removed afterwards, also after SIGTERM, SIGHUP or an error, unless `keep` is set.
+    """
     folder = os.path.realpath(tempfile.mkdtemp(prefix="vyane-demo-"))
     stage = DemoStage(folder)
     before = {one: signal.signal(one, _leave) for one in (signal.SIGTERM, signal.SIGHUP)}
@@ -107,7 +110,7 @@ def stage_at(*, keep: bool) -> Iterator[DemoStage]:
 
 
 def _remove(folder: str) -> None:
-    """Processes that nobody waits for may still be writing there, for a moment."""
+    """Remove a folder, and retry for REMOVE_S: detached processes may still write to it."""
     end = time.monotonic() + REMOVE_S
     shutil.rmtree(folder, ignore_errors=True)
     while os.path.isdir(folder) and time.monotonic() < end:
@@ -116,12 +119,15 @@ def _remove(folder: str) -> None:
 
 
 def _leave(number: int, frame: object) -> None:
-    """A closed terminal: end as at Ctrl-C."""
+    """End as after Ctrl-C, when the terminal is closed or the process is asked to end."""
     raise KeyboardInterrupt
 
 
 def play(stage: DemoStage) -> Iterator[Scene]:
-    """The scenes, as they happen. VyaneError when the stage itself does not stand."""
+    """Play the scenes and yield each one when it has ended.
+
+    Raises VyaneError when a command that the scenes depend on fails.
+    """
     yield _set_up(stage)
     alice, bob = stage.session("api"), stage.session("web")
     yield _start(alice, bob)
@@ -167,7 +173,7 @@ def _busy(alice: Session, bob: Session) -> Scene:
     seen = bob.after_tool()
     scene.say("bob", "PostToolBatch, the tool has run; the model reads:", seen.context)
     scene.expect(sent in seen.context, "bob got it after the tool call")
-    late = bob.watch(before)  # the client tells of the write 0.45 s after it
+    late = bob.watch(before)  # the client reports the write 0.45 s after it
     again = bob.after_tool()
     bob.stop()
     scene.expect(late.status == 0 and sent not in late.err + again.context, "and only once")
@@ -241,7 +247,7 @@ def _thread(stage: DemoStage, bob: Session) -> Scene:
     with open(path, "a", encoding="utf-8") as thread:
         thread.write("Please write the release notes.\n")
     scene.say("you", '$ echo "Please write the release notes." >> web-main.*.md')
-    bob.watch("")  # the client tells of the write of an earlier scene, too
+    bob.watch("")  # the client also reports the write of an earlier scene
     before = bob.wake_stamp()
     taken = stage.vyane("mirror", "pull")
     scene.say("you", "$ vyane mirror pull", taken.out or taken.err)
@@ -271,9 +277,9 @@ def _files(stage: DemoStage) -> Scene:
 
 
 def _send(scene: Scene, sender: Session, to: str, text: str) -> str:
-    """A message from a session's agent, in its shell; its id."""
+    """Send a message as a session's agent does, in its shell. Return the message's id."""
     ran = sender.vyane("send", to, text, "--json")
-    if ran.status:  # nothing to go on with
+    if ran.status:  # the scene needs the message
         raise VyaneError(f"vyane send ended with {ran.status}: {ran.err.strip()}")
     stored = json.loads(ran.out)
     scene.say("alice", f'$ vyane send {to} "{text}"', f"stored {stored['id']}: {stored['outlook']}")
@@ -293,13 +299,16 @@ def _excerpt(text: str, limit: int = 160) -> str:
 
 
 def _messages(context: str) -> str:
-    """What a start says beyond the introduction."""
+    """Return the messages in the context of a session start, without the introduction."""
     _, found, rest = context.rpartition("Message from")
     return found + rest
 
 
 def listing(root: str) -> str:
-    """What lies in a folder; of each folder in it how many files, empty ones left out."""
+    """Return the names in a folder, one a line, with the number of files in each subfolder.
+
+    Empty subfolders and `locks` are left out.
+    """
     lines = []
     for name in sorted(os.listdir(root)):
         path = os.path.join(root, name)

@@ -1,7 +1,7 @@
-"""Guard: the script that hosts call, written and looked at.
+"""Guard: the script that hosts call; how to install it, and how to check that it works.
 
-It outlives the entries that name it: an open session may still call it. So it is replaced by
-rename only, and lies outside of the package.
+The guard outlives the settings entries that name it, because an open session may still call it. So
+the guard is only ever replaced by a rename, and its file is outside the package.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from vyane_cli.home import Home
 from vyane_cli.storage import files, settings
 
 PROTOCOL = 1
-"""The form of the call between guard and tick; status names a guard of another one."""
+"""Version of the call between guard and tick; `hooks status` reports a guard of another version."""
 
 CHECK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class GuardStatus:
-    """The guard, and whether a call of it reaches vyane."""
+    """The state of the guard, and whether a call of the guard reaches vyane."""
 
     path: str
     present: bool = False
     executable: bool = False
-    current: bool = False  # just as this vyane writes it
+    current: bool = False  # the file is exactly what this vyane writes
     protocol: int | None = None
-    works: bool = False  # its interpreter started, and found vyane
+    works: bool = False  # the guard's interpreter started and found vyane of the same protocol
     detail: str = ""
 
 
 def install_guard(home: Home, *, dry_run: bool = False) -> bool:
-    """Write the guard, and the `vyane` that a plugin finds beside it; whether one changed.
+    """Write the guard and, beside it, the `vyane` that plugins use. Return whether one changed.
 
-    By rename, so that a running guard is never half of one. The interpreter is recorded as it was
-    called, not resolved: the link in a virtual environment is what makes it that environment's.
+    With `dry_run` nothing is written. Each file is replaced by a rename, so that a running guard
+    is never half written. The interpreter's path is recorded as it was called, without resolving
+    links: the link in a virtual environment is what selects that environment.
     """
-    command(home)  # raises for a root that cannot be named in a settings file
+    command(home)  # raises for a root that a settings file cannot name
     changed = False
     for name in ("guard", "vyane"):
         path, data = _beside_guard(home, name), rendered(home, name)
@@ -60,7 +61,10 @@ def install_guard(home: Home, *, dry_run: bool = False) -> bool:
 
 
 def command(home: Home) -> str:
-    """The guard's path as a settings file names it: absolute, with forward slashes."""
+    """Return the guard's path as a settings file names it: absolute, with forward slashes.
+
+    Raises InvalidInputError for a state root whose path is not UTF-8.
+    """
     path = home.layout.guard
     try:
         path.encode()
@@ -75,7 +79,10 @@ def command(home: Home) -> str:
 
 
 def rendered(home: Home, name: str) -> bytes:
-    """A script of `hooks/claude-code/`, its `@WORD@`s filled in, each inside single quotes."""
+    """Return a script of `hooks/claude-code/` with each `@WORD@` replaced by its value.
+
+    In the script each `@WORD@` is inside single quotes, so the values are escaped for these.
+    """
     template = os.path.join(settings.data_folder("hooks"), "claude-code", name)
     if not os.path.isabs(sys.executable or ""):
         raise InvalidInputError("interpreter", sys.executable or "", "an absolute path")
@@ -99,7 +106,10 @@ def _beside_guard(home: Home, name: str) -> str:
 
 
 def guard_status(home: Home) -> GuardStatus:
-    """Run the guard once as no host does, with nothing to read, and see what answers."""
+    """Run the guard once with `--check` and no input. Return what was found.
+
+    No host calls the guard in this way, so the check delivers nothing.
+    """
     path = home.layout.guard
     try:
         data = read(path)
@@ -125,7 +135,10 @@ def guard_status(home: Home) -> GuardStatus:
 
 
 def _check(guard: str, environ: Mapping[str, str]) -> tuple[int | None, str]:
-    """The guard's protocol, None with the reason if nothing answers."""
+    """Run `GUARD --check`. Return the guard's protocol and the reason why it does not work.
+
+    The protocol is None when the guard does not answer; the reason is empty when it works.
+    """
     try:
         done = subprocess.run(
             [guard, "--check"],
@@ -147,7 +160,7 @@ def _check(guard: str, environ: Mapping[str, str]) -> tuple[int | None, str]:
 
 
 def read(path: str) -> bytes | None:
-    """The bytes of a file; None if there is none."""
+    """Return the bytes of a file, or None if the file does not exist."""
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -1,4 +1,7 @@
-"""Init: the state folder and a config.toml in which every key stands with its default."""
+"""The state folder: created with a commented config.toml, and removed by `vyane uninstall`.
+
+The completion scripts of the package are read here too.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ FOLDERS = ("sessions", "processes", "current", "wake", "beat", "due", "locks")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initialised:
-    """The state folder, and whether it was made."""
+    """The state folder, whether it was created, and the path of its config.toml."""
 
     home: str
     created: bool
@@ -33,7 +36,10 @@ class Initialised:
 
 
 def initialise(home: Home) -> Initialised:
-    """Make what is missing. A crash leaves some of it; the next run makes the rest."""
+    """Create the folders and the config.toml that are missing.
+
+    A crash leaves some of them; the next run creates the rest.
+    """
     layout = home.layout
     created = not os.path.isdir(layout.root)
     for folder in ("", *FOLDERS):
@@ -46,7 +52,7 @@ def initialise(home: Home) -> Initialised:
 
 
 def default_text() -> str:
-    """The commented settings file."""
+    """Return the text of a config.toml that lists every key, commented out, with its default."""
     lines = [
         "# Settings of vyane. Each key stands here with its default; take the # away to set it."
     ]
@@ -67,24 +73,27 @@ def _toml(value: object) -> str:
 
 
 SETTLE_S = 2.0
-"""For so long a host may go on with the settings that it read last (measured)."""
+"""Longest time, in seconds, for which a host uses the settings that it read last (measured)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uninstalled:
-    """What an uninstall took away."""
+    """The result of an uninstall."""
 
     settings: tuple[str, ...]
-    """Settings files that vyane's entries were taken out of."""
+    """Settings files from which vyane's entries were removed."""
     timers: tuple[str, ...]
-    """Projects that had timers."""
+    """Projects whose timers were removed."""
     home: str
     purged: bool
     """Whether the state folder was removed."""
 
 
 def remove_all(home: Home, host: hooks.HostSettings, folder: str, *, purge: bool) -> Uninstalled:
-    """Take vyane out of every settings file; with `purge` remove its state."""
+    """Remove vyane's timers and its entries in every settings file; with `purge` also the state.
+
+    The state is removed SETTLE_S after the entries, because a host may still call the guard.
+    """
     root = home.layout.root
     if purge and os.path.isdir(root):
         _check_is_ours(root)
@@ -108,9 +117,10 @@ def remove_all(home: Home, host: hooks.HostSettings, folder: str, *, purge: bool
 
 
 def remove_timers(home: Home) -> list[str]:
-    """Take the timers of every project away; the projects that had some.
+    """Remove the timers of every project. Return the projects that had timers.
 
-    One that cannot be told is left: its rounds find no vyane, and do nothing.
+    A project that cannot be read, or whose timers cannot be removed, is skipped: its later rounds
+    find no vyane and do nothing.
     """
     found = []
     for name in files.listdir(home.layout.projects):
@@ -124,9 +134,9 @@ def remove_timers(home: Home) -> list[str]:
 
 
 def _check_is_ours(root: str) -> None:
-    """RefusedError for a folder that is none of ours, or holds anything that is not ours.
+    """Raise RefusedError for a folder that is not a state folder of vyane, or has foreign files.
 
-    VYANE_HOME may name a repository, or the folder of another program: it is not ours to remove.
+    VYANE_HOME may name a repository or the folder of another program, which must not be removed.
     """
     names = set(os.listdir(root))
     if names and not names & SIGNS:
@@ -144,6 +154,6 @@ def _check_is_ours(root: str) -> None:
 
 
 def script(shell: str) -> str:
-    """The text of `completions/vyane.SHELL`."""
+    """Return the text of `completions/vyane.SHELL`."""
     with open(os.path.join(data_folder("completions"), f"vyane.{shell}"), encoding="utf-8") as file:
         return file.read()

@@ -1,9 +1,9 @@
-"""Hooks: put the guard and its entries where the host finds them, take them out, look at them.
+"""Hooks: vyane's entries in a host's settings files: installed, uninstalled, and checked.
 
 The entries are written by the host's own module (`hosts/claude_settings.py`), which a command
-hands in as `HostSettings`. The guard is written before the entries that name it, and outlives
-them: an open session may still call it. What stood in a settings file where entries are put is
-recorded first (`installed.json`), so that an uninstall gives back the same bytes.
+passes in as `HostSettings`. The guard is written before the entries that name it, and outlives
+them, because an open session may still call it. The text that an install replaces in a settings
+file is recorded first (`installed.json`), so that an uninstall restores the same bytes.
 """
 
 from __future__ import annotations
@@ -23,34 +23,38 @@ from vyane_cli.storage import document, files
 from vyane_cli.storage.locks import LockKind
 
 Stood: TypeAlias = Mapping[str, str | None]
-"""What stood in a settings file where containers were made or filled, as the host names them."""
+"""The earlier content of each container that an install created or filled in a settings file.
+
+The keys are the host's names of the containers. The value is the white space that an empty
+container had, or None for a container that did not exist.
+"""
 
 
 class HostEntry(Protocol):
-    """A handler of an event, as the host's module has it."""
+    """A handler of an event, in the form of the host's module."""
 
     @property
     def event(self) -> str:
-        """The event's name."""
+        """Return the name of the event."""
 
     @property
     def handler(self) -> Mapping[str, Any]:
-        """What stands in the file."""
+        """Return the handler as it is written in the settings file."""
 
 
 class HostSettings(Protocol):
-    """The pure functions on a host's settings text; `path` is for their errors."""
+    """Pure functions on the text of a host's settings file; `path` is only used in errors."""
 
     RULE: str
 
     def entries(self, guard: str, /) -> Sequence[HostEntry]:
-        """What is to be installed for this guard."""
+        """Return the entries to install for this guard."""
 
     def stood(self, before: str, after: str, known: Stood, path: str, /) -> Stood:
-        """What stood where an edit made or filled containers."""
+        """Return the earlier content of the containers that an edit created or filled."""
 
     def add(self, text: str, wanted: Any, path: str, known: Stood | None = None, /) -> str:
-        """The text with these entries."""
+        """Return the text with these entries."""
 
     def remove(
         self,
@@ -60,29 +64,29 @@ class HostSettings(Protocol):
         known: Stood | None,
         /,
     ) -> str:
-        """The text without these handlers."""
+        """Return the text without the handlers for which `is_ours` is true."""
 
     def find(self, text: str, path: str, /) -> Sequence[HostEntry]:
-        """Vyane's entries, of every state root."""
+        """Return vyane's entries, those of other state roots included."""
 
     def allow(self, text: str, path: str, /) -> str:
-        """The text with the permission rule."""
+        """Return the text with the permission rule."""
 
     def disallow(self, text: str, path: str, known: Stood | None, /) -> str:
-        """The text without the permission rule."""
+        """Return the text without the permission rule."""
 
     def allows(self, text: str, path: str, /) -> bool:
-        """Whether the permission rule is there."""
+        """Return whether the text has the permission rule."""
 
     def hooks_are_off(self, text: str, path: str, /) -> bool:
-        """Whether the file turns all hooks off."""
+        """Return whether the settings disable all hooks."""
 
     def plugins(self, text: str, path: str, /) -> Sequence[str]:
-        """Vyane's plugins that the file turns on."""
+        """Return vyane's plugins that the settings enable."""
 
 
 class Scope(Enum):
-    """Whose sessions a settings file is for."""
+    """The scope of a settings file: the sessions that read it."""
 
     USER = "user"
     PROJECT = "project"
@@ -90,10 +94,10 @@ class Scope(Enum):
 
 
 class HooksState(Enum):
-    """What a settings file has of vyane."""
+    """The state of vyane's entries in a settings file."""
 
     INSTALLED = "installed"
-    PARTLY = "partly"  # some entries are missing, or are those of another version
+    PARTLY = "partly"  # some entries are missing, or are from another version
     FOREIGN = "foreign"  # only entries of other state roots
     ABSENT = "absent"
     UNREADABLE = "unreadable"
@@ -101,43 +105,43 @@ class HooksState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HooksChange:
-    """What an install or uninstall did to a settings file, or would do in a dry run."""
+    """The change that an install or uninstall made to a settings file, or would make (dry run)."""
 
     path: str
     guard: str
     dry_run: bool
-    changed: bool  # the settings file
+    changed: bool  # whether the settings file changed
     guard_changed: bool
-    events: tuple[str, ...]  # those that have vyane's entries now
+    events: tuple[str, ...]  # events that have vyane's entries now
     rule: str  # the permission rule
-    allowed: bool  # whether it is there now
-    diff: str  # of the settings file, unified; empty when nothing changes
+    allowed: bool  # whether the settings file has the rule now
+    diff: str  # unified diff of the settings file; empty when nothing changes
     foreign: tuple[str, ...] = ()  # guards of other state roots, left alone
-    off: bool = False  # the file turns all hooks off
+    off: bool = False  # the settings file disables all hooks
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeStatus:
-    """One settings file."""
+    """The status of one settings file."""
 
     scope: Scope
     path: str
     state: HooksState
-    missing: tuple[str, ...] = ()  # events without their entries
+    missing: tuple[str, ...] = ()  # events whose entries are missing
     foreign: tuple[str, ...] = ()  # guards of other state roots
     plugins: tuple[str, ...] = ()
     allowed: bool = False
-    off: bool = False  # the file turns all hooks off
-    detail: str = ""  # why it is unreadable
+    off: bool = False  # the settings file disables all hooks
+    detail: str = ""  # why the settings file is unreadable
 
 
 @dataclass(frozen=True, slots=True)
 class HooksStatus:
-    """All that `hooks status` looks at."""
+    """The result of `hooks status`: the guard and every settings file."""
 
     guard: GuardStatus
     scopes: tuple[ScopeStatus, ...]
-    live: bool = field(init=False)  # by a file or a plugin, hooks run in some session
+    live: bool = field(init=False)  # a settings file or a plugin runs the hooks in some session
 
     def __post_init__(self) -> None:
         on = [one for one in self.scopes if one.state is HooksState.INSTALLED or one.plugins]
@@ -146,7 +150,7 @@ class HooksStatus:
 
 
 def settings_path(scope: Scope, environ: Mapping[str, str], folder: str) -> str:
-    """The settings file of a scope; `folder` is the one that the project's files lie in."""
+    """Return the path of a scope's settings file; `folder` is the project's folder."""
     if scope is Scope.PROJECT:
         return os.path.join(folder, ".claude", "settings.json")
     if scope is Scope.LOCAL:
@@ -169,11 +173,11 @@ def install(
     allow: bool = False,
     dry_run: bool = False,
 ) -> HooksChange:
-    """Write the guard, then the record, then the entries into the settings file. All durable.
+    """Write the guard, then the record, then the entries in the settings file. All are durable.
 
-    A second call changes nothing. A crash leaves a guard that nobody calls, perhaps with a record
-    of what was not changed, or all of it. Raises InvalidInputError for a settings file that cannot
-    be edited safely, before anything is written.
+    A second call changes nothing. A crash leaves a guard that nothing calls, perhaps with a record
+    of an edit that did not happen; or everything. Raises InvalidInputError for a settings file that
+    cannot be edited safely, before anything is written.
     """
     guard = guards.command(home)
     wanted = host.entries(guard)
@@ -188,7 +192,7 @@ def install(
             known = _unrecorded(host, guard, before, path)
         _save_known(home, path, {**known, **host.stood(before, after, known, path)})
 
-    before, after = _rewrite(path, change, dry_run=True)  # raises for a file that we cannot edit
+    before, after = _rewrite(path, change, dry_run=True)  # raises for a file that cannot be edited
     with files.before_commit():
         guard_changed = install_guard(home, dry_run=dry_run)
     if not dry_run and before != after:
@@ -205,11 +209,11 @@ def uninstall(
     disallow: bool = False,
     dry_run: bool = False,
 ) -> HooksChange:
-    """Take this state root's entries out of the settings file; durable on return.
+    """Remove this state root's entries from the settings file. Durable on return.
 
-    The guard stays. The permission rule stays, unless `disallow`: it may be the user's own. A
-    record that cannot be read is passed over: what it says is about white space, and no reason to
-    keep the entries.
+    The guard stays. The permission rule stays unless `disallow` is set, because it may be the
+    user's own. A record that cannot be read is ignored: it only serves to restore white space, and
+    the entries must go in any case.
     """
     guard = guards.command(home)
 
@@ -236,7 +240,10 @@ def uninstall(
 
 
 def _known(home: Home, path: str) -> Stood | None:
-    """Return what is recorded of a settings file; None when nothing is."""
+    """Return the record of a settings file, or None when it has no record.
+
+    Raises CorruptStateError for a record of another form.
+    """
     installed = home.layout.installed
     files_known = (document.load(installed) or {}).get("settings", {})
     found = files_known.get(os.path.realpath(path)) if isinstance(files_known, dict) else ""
@@ -252,7 +259,7 @@ def _is_space(held: object) -> bool:
 
 
 def _save_known(home: Home, path: str, stood: Stood | None) -> None:
-    """Record what stood in a settings file, or with None forget it. Durable on return."""
+    """Save the record of a settings file; None removes the record. Durable on return."""
     installed = home.layout.installed
     value = document.load(installed) or {}
     known = dict(value.get("settings", {}))
@@ -266,7 +273,11 @@ def _save_known(home: Home, path: str, stood: Stood | None) -> None:
 
 
 def _unrecorded(host: HostSettings, guard: str, text: str, path: str) -> Stood:
-    """What is assumed of a file without a record: a version that kept none made what is there."""
+    """Return the record to assume for a settings file that has none.
+
+    If vyane's entries are in the file, an earlier version that kept no record installed them: all
+    containers around them are taken as created by vyane.
+    """
     if any(one.handler["command"] == guard for one in host.find(text, path)):
         return dict.fromkeys(host.stood("{}", text, {}, path))
     return {}
@@ -311,7 +322,11 @@ def _rewrite(
     *,
     dry_run: bool,
 ) -> tuple[str, str]:
-    """The text before and after, recorded first. The host may write too: then we begin again."""
+    """Change a settings file, after `record` has saved the record. Return both texts.
+
+    The host may write the file too: if it changed since it was read, everything is done again, up
+    to five times; then ConflictError is raised.
+    """
     for _ in range(5):
         data = guards.read(path)
         before = _decoded(data or b"", path)
@@ -346,13 +361,13 @@ def _decoded(data: bytes, path: str) -> str:
 
 
 def status(home: Home, host: HostSettings, folder: str) -> HooksStatus:
-    """Look at the guard and at the settings file of each scope. Writes nothing."""
+    """Check the guard and the settings file of each scope. Writes nothing."""
     scopes = tuple(scope_status(home, host, scope, folder) for scope in Scope)
     return HooksStatus(guard_status(home), scopes)
 
 
 def scope_status(home: Home, host: HostSettings, scope: Scope, folder: str) -> ScopeStatus:
-    """What one settings file has of vyane; never raises for a file that is unreadable."""
+    """Return the status of one settings file. An unreadable file is a status, not an error."""
     path = settings_path(scope, home.environ, folder)
     guard = home.layout.guard.replace(os.sep, "/")
     try:

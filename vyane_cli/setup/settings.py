@@ -1,4 +1,4 @@
-"""Settings: list, get, and set one without disturbing the rest of config.toml."""
+"""Settings: listed, read, and set one by one without changing the rest of config.toml."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingReport:
-    """A key with its value, its default and its meaning."""
+    """One setting: its key, its value, its default and its meaning."""
 
     key: str
     value: Any
@@ -31,7 +31,7 @@ class SettingReport:
 
 
 def list_settings(home: Home) -> list[SettingReport]:
-    """Return every key."""
+    """Return every setting, those of channels included. Secret values are masked."""
     return [
         SettingReport(
             key=key,
@@ -44,7 +44,7 @@ def list_settings(home: Home) -> list[SettingReport]:
 
 
 def _value(home: Home, key: str) -> Any:
-    """The value in force, of a channel's key too."""
+    """Return the value in force of a key, which may be a channel's key."""
     if not key.startswith("channels."):
         return home.config[key]
     _, name, own = key.split(".", 2)
@@ -53,21 +53,24 @@ def _value(home: Home, key: str) -> Any:
 
 
 def masked(addresses: list[str]) -> list[str]:
-    """Addresses by their kind alone: what follows may hold a password."""
+    """Return the addresses cut after their scheme, because the rest may hold a password."""
     return [address.partition(":")[0] + "://…" for address in addresses]
 
 
 def get_setting(home: Home, key: str) -> Any:
-    """The value in force."""
+    """Return the value in force of a key."""
     return _value(home, check_key(key, home.channel_keys))
 
 
 def set_setting(home: Home, key: str, text: str) -> Any:
-    """Set one key, durably. An agent may not: exit 5."""
+    """Set one key in config.toml. Return the parsed value. Durable on return.
+
+    An agent may not change settings (exit 5).
+    """
     value = parse_value(key, text, home.channel_keys)
     require_person(home, whoami(home), "change settings")
     layout = home.layout
-    # the lock's own wait is a setting: a file that cannot be read must still be mendable
+    # 5 s fixed: the lock's usual wait is itself a setting, and must not block its own repair
     with held(layout.root, [(LockKind.CONFIG, "")], Deadline(5)):
         text = settings.read_text(layout)
         plain = text.removeprefix(settings.MARK)

@@ -1,11 +1,12 @@
-"""A simulation: sessions that are nothing but their hook calls, on a home of their own.
+"""Simulated sessions: hook calls without an agent, on a temporary home.
 
-Each session has a process that is really there, and its hooks run as Claude Code runs them: the
-installed guard in exec form, the payload on standard input, the session in the environment. The
-agents' commands run as `vyane` does in their shells. The user's state is never touched.
+Each session has a real process, and its hooks run as Claude Code runs them: the installed guard in
+exec form, the payload on standard input, the session in the environment. The agents' commands run
+`vyane` as in their shells. The user's own state is never touched.
 
-What every simulated session is made of stands first: its process, its part of an environment, where
-a payload is from, and the prompt of a wake. The tests build their sessions from the same.
+The building blocks of every simulated session come first: its process, its environment variables,
+the session fields of a payload, and the prompt of a wake. The tests build their sessions from the
+same blocks.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ PROGRAM = (
     "from vyane_cli.__main__ import main; main()"
 )
 PATIENCE_S = 60.0
-"""So long a hook or a command may take before something is wrong."""
+"""Longest time, in seconds, that a hook or a command may take."""
 
 
 WATCH_S = 5.0
 
 
 class Ran(NamedTuple):
-    """What came of a process."""
+    """The result of a process: its exit status and its output."""
 
     status: int
     out: str
@@ -43,7 +44,7 @@ class Ran(NamedTuple):
 
     @property
     def context(self) -> str:
-        """What a hook's answer gives to the model; empty when it says nothing."""
+        """Return the text that a hook's answer gives to the model, or an empty text."""
         try:
             answer = json.loads(self.out) if self.out else {}
         except ValueError:
@@ -52,17 +53,17 @@ class Ran(NamedTuple):
         return str(specific.get("additionalContext") or "")
 
 
-# --- what a session is made of ---
+# --- building blocks of a session ---
 
 
 def start_process() -> subprocess.Popen[bytes]:
-    """Start a process that does nothing but be there, for as long as we are. Ctrl-C is for us."""
+    """Start a process that does nothing and ends with this one. Ctrl-C does not reach it."""
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     return subprocess.Popen(["cat"], stdin=pipe, stdout=nowhere, start_new_session=True)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that was started here, by SIGKILL."""
+    """End a process of `start_process` by SIGKILL."""
     process.kill()
     process.wait()
     if process.stdin is not None:
@@ -70,7 +71,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def identity(session: str, pid: int, *, attended: bool = True) -> dict[str, str]:
-    """Return the variables by which hooks and shells know the client's session and process."""
+    """Return the environment variables that identify the client's session and process."""
     return {
         "CLAUDE_PID": str(pid),
         "CLAUDE_CODE_SESSION_ID": session,
@@ -81,13 +82,13 @@ def identity(session: str, pid: int, *, attended: bool = True) -> dict[str, str]
 def placed(
     payload: Mapping[str, Any], session: str, cwd: str, *, transcript: str = "", turn: str = ""
 ) -> dict[str, Any]:
-    """Return the payload as one of this session, in this folder and turn; "" leaves a field out."""
+    """Return the payload with the fields of a session, a folder and a turn; "" omits a field."""
     where = {"session_id": session, "cwd": cwd, "transcript_path": transcript, "prompt_id": turn}
     return {**payload, **{name: value for name, value in where.items() if value}}
 
 
 def wake_prompt(text: str) -> str:
-    """Return the prompt of the turn that a wake with this text begins."""
+    """Return the prompt of the turn that a wake with this text starts."""
     return (
         "<task-notification>\n<summary>FileChanged hook feedback</summary>\n"
         f"</task-notification>\n<system-reminder>\n{text}\n</system-reminder>"
@@ -98,7 +99,7 @@ def wake_prompt(text: str) -> str:
 
 
 class DemoStage:
-    """A temporary home with its state root, and the processes of the sessions on it."""
+    """A temporary home with its state root, and the processes of its sessions."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -113,7 +114,7 @@ class DemoStage:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def vyane(self, *words: str, environ: Mapping[str, str] | None = None) -> Ran:
-        """Run `vyane` as a shell does, outside of a terminal."""
+        """Run a `vyane` command as a shell does, without a terminal."""
         package = os.path.dirname(settings.PACKAGE)
         command = [sys.executable, "-P", "-c", PROGRAM, package, *words]
         return self.run(command, environ or self.environ, self.folder)
@@ -127,7 +128,7 @@ class DemoStage:
         *,
         deaf: bool = False,
     ) -> Ran:
-        """Run a command to its end. `deaf`: nobody reads what it prints, as after a crash."""
+        """Run a command to its end. With `deaf` its output pipe has no reader, as after a crash."""
         out: int = subprocess.PIPE
         if deaf:
             reader, out = os.pipe()
@@ -151,7 +152,7 @@ class DemoStage:
         return Ran(ran.returncode, said, ran.stderr.decode("utf-8", "replace"))
 
     def session(self, project: str, branch: str = "main") -> Session:
-        """A session in a project's folder, not started yet."""
+        """Return a new session in a project's folder; the session is not started yet."""
         folder = os.path.join(self.folder, project)
         head = os.path.join(folder, ".git", "HEAD")
         if not os.path.exists(head):
@@ -160,19 +161,19 @@ class DemoStage:
         return Session(self, folder)
 
     def process(self) -> subprocess.Popen[bytes]:
-        """A process of a session, which ends with the stage."""
+        """Start the process of a session, which ends with the stage."""
         started = start_process()
         self._processes.append(started)
         return started
 
     def close(self) -> None:
-        """End every process that was started here."""
+        """End every process that the stage started."""
         for process in self._processes:
             end(process)
 
 
 class Session:
-    """One session of Claude Code, as its hooks see it."""
+    """One simulated session of Claude Code, as its hooks see it."""
 
     def __init__(self, stage: DemoStage, folder: str) -> None:
         self.stage, self.folder = stage, folder
@@ -183,7 +184,7 @@ class Session:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What the client adds to the environment of its hooks and shells."""
+        """Return the environment that the client gives to the session's hooks and shells."""
         return {
             **self.stage.environ,
             "CLAUDECODE": "1",
@@ -192,7 +193,7 @@ class Session:
         }
 
     def vyane(self, *words: str) -> Ran:
-        """A command that the session's agent runs in its shell."""
+        """Run a `vyane` command as the session's agent does, in its shell."""
         return self.stage.vyane(*words, environ=self.environ)
 
     def hook(self, name: str, /, *words: str, deaf: bool = False, **fields: Any) -> Ran:
@@ -207,24 +208,25 @@ class Session:
         return self.stage.run(command, self.environ, self.folder, data, deaf=deaf)
 
     def start(self, source: str = "startup") -> Ran:
-        """SessionStart, by its first handler.
+        """Run the first handler of SessionStart.
 
-        The second one looks again for what a late watch missed, and this watch is never late.
+        The second handler checks for changes that a late watch missed. The watch of a simulated
+        session is never late, so that handler is left out.
         """
         return self.hook("SessionStart", source=source)
 
     def prompt(self, text: str) -> Ran:
-        """A prompt begins a turn."""
+        """Start a turn with a prompt."""
         self.turn = str(uuid.uuid4())
         return self.hook("UserPromptSubmit", prompt=text)
 
     def before_tool(self) -> Ran:
-        """A tool is about to run."""
+        """Run the hook before a tool call."""
         self._tools += 1
         return self.hook("PreToolUse", **self._tool())
 
     def after_tool(self, *, deaf: bool = False) -> Ran:
-        """The tools of one step have run."""
+        """Run the hook after the tool calls of one step."""
         return self.hook("PostToolBatch", deaf=deaf, tool_calls=[self._tool()])
 
     def _tool(self) -> dict[str, Any]:
@@ -232,11 +234,11 @@ class Session:
         return {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": name}
 
     def stop(self) -> Ran:
-        """The turn is over."""
+        """End the turn."""
         return self.hook("Stop", stop_hook_active=False, last_assistant_message="Done.")
 
     def wake_stamp(self) -> str:
-        """What tells one state of the watched file from the next."""
+        """Return a stamp that changes with each write of the watched file; "" without a file."""
         try:
             found = os.stat(self.stage.layout.wake(self.id))
         except FileNotFoundError:
@@ -244,7 +246,10 @@ class Session:
         return f"{found.st_mtime_ns}/{found.st_size}"
 
     def watch(self, before: str) -> Ran:
-        """Wait, as the client does, until the watched file changes; then run its handler."""
+        """Wait, as the client does, until the watched file changes; then run its handler.
+
+        Raises VyaneError when the file has not changed after WATCH_S seconds.
+        """
         end = time.monotonic() + WATCH_S
         while self.wake_stamp() == before:
             if time.monotonic() > end:
@@ -254,16 +259,16 @@ class Session:
         return self.hook("FileChanged", "rewake", file_path=path, event="change")
 
     def woken(self, text: str) -> Ran:
-        """The client takes the text of a wake: it is the prompt of a new turn."""
+        """Start the turn of a wake: the client makes a prompt of the wake's text."""
         return self.prompt(wake_prompt(text))
 
     def close(self) -> None:
-        """The person closes the session: SessionEnd, then its process is gone."""
+        """Close the session as the person does: SessionEnd, then the end of its process."""
         self.hook("SessionEnd", reason="prompt_input_exit")
         end(self.process)
         self.turn = ""
 
     def resume(self) -> Ran:
-        """`claude --resume`: the same session in a new process."""
+        """Resume the session in a new process, as `claude --resume` does."""
         self.process = self.stage.process()
         return self.start("resume")

@@ -1,1 +1,1 @@
-"""Results as people and as programs read them."""
+"""Rendering of results: for people and for programs."""

@@ -1,6 +1,6 @@
-"""Results for people: the only user of Rich. Plain text when it is not a terminal.
+"""Results for people: printed with Rich on a terminal, and as plain text elsewhere.
 
-Rich is imported when something needs it: a sentence that goes to a pipe or a file does not.
+Rich is imported on first use: a sentence that goes to a pipe or a file does not need it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ STYLES = {
     "interrupted": "yellow", "RUNNING": "yellow", "IDLE": "green", "RELEASED": "dim",
     "FAILED": "red", "COMPLETED": "green", "KILLED": "red", "STALE": "magenta",
 }  # fmt: skip
-"""The colour of a word, wherever it stands as a cell."""
+"""The style of a cell that consists of this word."""
 
 PLAIN_WIDTH = 240
 TYPED_MAX = 26
-"""The length of a message's id: what is longer is a text and may take several lines."""
+"""The length of a message's id, in characters; a longer cell is a text and may be wrapped."""
 
 
 def safe(text: object) -> str:
-    """Text of others on one line: escape sequences and line ends made visible."""
+    """Return foreign text on one line, with escape sequences and line ends made visible."""
     return neutralise(str(text)).replace("\n", "⏎ ").replace("\t", " ")
 
 
 class Screen:
-    """Standard output, for a person."""
+    """Standard output for a person."""
 
     def __init__(self) -> None:
         self.terminal = sys.stdout.isatty()
@@ -48,7 +48,7 @@ class Screen:
 
     @cached_property
     def console(self) -> Console:
-        """Where Rich prints."""
+        """Return the console that Rich prints on."""
         from rich.console import Console
 
         return Console(
@@ -61,11 +61,11 @@ class Screen:
         )
 
     def say(self, text: str, style: str = "") -> None:
-        """One sentence, or several lines, of our own: a terminal breaks them between words."""
+        """Print vyane's own text; a terminal wraps its lines between words."""
         self._print(text, style, wrap=self.terminal)
 
     def body(self, text: str) -> None:
-        """Text of others, with its lines kept."""
+        """Print foreign text, neutralised, with its lines kept."""
         self._print(neutralise(text), "", wrap=False)
 
     def _print(self, text: str, style: str, *, wrap: bool) -> None:
@@ -77,12 +77,12 @@ class Screen:
         self.console.print(Text(text, style=style), soft_wrap=not wrap)
 
     def line(self, text: str, word: str = "") -> None:
-        """One line of our own, in the colour of a word."""
+        """Print a line of vyane's own text in the style of a word."""
         self.say(text, STYLES.get(word, word))
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], object]]:
-        """A bar on a terminal, for work that says how far it is: (done, all)."""
+        """Show a progress bar on a terminal. Yield the function that updates it: (done, all)."""
         if not self.terminal:
             yield lambda done, whole: None
             return
@@ -93,19 +93,19 @@ class Screen:
             yield lambda done, whole: bar.update(task, completed=done, total=whole)
 
     def heading(self, text: str) -> None:
-        """A heading above what follows."""
+        """Print a heading."""
         self.say(text, "bold")
 
     @property
     def narrow(self) -> bool:
-        """Whether this is a terminal of less than 100 columns."""
+        """Return whether this is a terminal of less than 100 columns."""
         return self.terminal and self.console.width < 100
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table without lines; a cell that has a colour of its own gets it.
+        """Print a table without lines; a cell whose word has a style gets this style.
 
-        Where it is too wide for the terminal, titles and the last column give way: what somebody
-        has to type, such as an id, is never cut for them.
+        When a table is too wide for the terminal, long texts and the last column are wrapped, so
+        that a value that people type, such as an id, stays whole.
         """
         from rich.table import Table
 
@@ -130,14 +130,14 @@ class Screen:
                 print(line.rstrip())
 
     def pairs(self, pairs: Iterable[tuple[str, object]]) -> None:
-        """Names and values, one a line."""
+        """Print names and values, one pair a line."""
         from rich.text import Text
 
         self.table((), [(Text(name, style="dim"), value) for name, value in pairs])
 
 
 def cell(value: object) -> Text:
-    """One cell; None is empty."""
+    """Return a value as a cell of a table; None becomes an empty cell."""
     from rich.text import Text
 
     if isinstance(value, Text):
@@ -147,12 +147,12 @@ def cell(value: object) -> Text:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 turn`, `2 turns`."""
+    """Return a number with its noun: `1 turn`, `2 turns`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def ago(at_s: float | None, now_s: float | None = None) -> str:
-    """How long ago, in one unit."""
+    """Return how long ago a time (Unix seconds) was, in one unit; "" without a time."""
     if not at_s:
         return ""
     age = max((time.time() if now_s is None else now_s) - at_s, 0)
@@ -160,7 +160,7 @@ def ago(at_s: float | None, now_s: float | None = None) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in one unit that a person reads at a glance."""
+    """Return a duration in the one unit that suits its size."""
     for limit, divisor, unit in (
         (1, 0.001, "ms"),
         (90, 1, "s"),
@@ -173,14 +173,14 @@ def span(seconds: float) -> str:
 
 
 def clock_time(at_s: float) -> str:
-    """Local time of day, with the date when it is another day."""
+    """Return the local time of day, with the date when it is not today."""
     then, now = time.localtime(at_s), time.localtime()
     form = "%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S"
     return time.strftime(form, then)
 
 
 def complain(message: str, hint: str, message_id: str = "") -> None:
-    """An error on stderr: what, and the next step."""
+    """Print an error on stderr: the message, a message id, and the next step."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -200,6 +200,6 @@ def complain(message: str, hint: str, message_id: str = "") -> None:
 
 
 def shorten(path: str) -> str:
-    """A path with the home folder as `~`."""
+    """Return a path with the home folder shortened to `~`."""
     home = os.path.expanduser("~")
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path

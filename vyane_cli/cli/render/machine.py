@@ -1,4 +1,4 @@
-"""Results for programs: one JSON document, or one a line for streams."""
+"""Results for programs: one JSON document, or one document a line for streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vyane_cli.kernel.values import InJson
 
 
 def document(value: object) -> str:
-    """One document: compact when piped, as a person would indent it otherwise."""
+    """Return a value as one JSON document, indented on a terminal and compact elsewhere."""
     import sys
 
     indent = 2 if sys.stdout.isatty() else None
@@ -20,16 +20,17 @@ def document(value: object) -> str:
 
 
 def line(value: object) -> str:
-    """One document on one line."""
+    """Return a value as one JSON document on one line."""
     return _dump(value, None)
 
 
 def plain(value: object) -> Any:
-    """Turn what an operation returns into JSON values.
+    """Convert the result of an operation to JSON values.
 
-    A record (dataclass or named tuple) becomes an object: its fields in their order, by their
-    names. `InJson` in the metadata of a dataclass field says what is different for that field.
-    A tuple, a list or a set becomes an array, the set sorted; a member of an Enum its value.
+    A record (dataclass or named tuple) becomes an object with the record's fields, in their order
+    and by their names. `InJson` in the metadata of a dataclass field overrides this for the field.
+    A tuple, a list or a set becomes an array; sets are sorted. A member of an Enum becomes its
+    value. Raises TypeError for any other type.
     """
     if value is None or isinstance(value, (str, int, float)):
         return value
@@ -64,7 +65,7 @@ def _object(record: Any) -> dict[str, Any]:
 
 
 def _formed(rule: InJson, value: Any) -> object:
-    """Apply the field's own render function, to each item of a plain tuple or list."""
+    """Apply the field's own render function to the value, or to each item of a tuple or list."""
     if rule.form is None or value is None:
         return value
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
@@ -82,4 +83,4 @@ _HIDDEN = {
     for start, stop in ((0x7F, 0xA0), (0x200B, 0x2010), (0x2028, 0x202F), (0x2060, 0x2070))
     for code in range(start, stop)
 }
-"""What a terminal acts on, or hides, although it stands in a JSON text: printed as an escape."""
+"""Characters that JSON allows but a terminal acts on or hides; they are printed as escapes."""

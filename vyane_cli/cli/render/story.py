@@ -1,4 +1,4 @@
-"""Turns and events in words, line by line: for the terminal and for Markdown."""
+"""Turns and events in words, line by line, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKS: Mapping[str, str] = {"success": "✓", "error": "✗", "cancelled": "⊘"
 
 
 def tell_chapter(chapter: Chapter) -> list[tuple[str, str]]:
-    """A turn or a note as lines, each with the word whose style it has."""
+    """Return a turn or a note as lines, each with the word that selects its style."""
     if isinstance(chapter, NoteChapter):
         return [(_between(chapter.event), "dim")]
     outcome = str(chapter.outcome or "")
@@ -37,7 +37,7 @@ def tell_chapter(chapter: Chapter) -> list[tuple[str, str]]:
 
 
 def _between(event: Mapping[str, Any]) -> str:
-    """What happened between turns, in the words that it has inside of one."""
+    """Return an event between turns in the same words as an event inside a turn."""
     fact = event.get("payload") or {}
     told = {"DeliveryAttempted": _delivery, "Diagnostic": _diagnostic}.get(event["kind"])
     return f"{clock(event['at'])}  {told(fact) if told else tell_facts(event['kind'], fact)}"
@@ -94,7 +94,7 @@ def _diagnostic(fact: Mapping[str, Any]) -> str:
 
 
 def tell_event(event: TimelineEvent | CaughtUp) -> str:
-    """One event, or the caught-up mark, on one line."""
+    """Return one event, or the caught-up mark, as one line."""
     if isinstance(event, CaughtUp):
         waiting = f", {event.lag} waiting" if event.lag else ""
         return f"— caught up at {event.watermark}{waiting} —"
@@ -104,7 +104,7 @@ def tell_event(event: TimelineEvent | CaughtUp) -> str:
 
 
 def tell_facts(kind: str, payload: Mapping[str, Any]) -> str:
-    """A kind and its payload in a few words."""
+    """Return an event's kind and payload in a few words."""
     words = [
         f"{key}={_line(value)}" if not isinstance(value, list) else f"{key}={_ids(value)}"
         for key, value in payload.items()
@@ -114,7 +114,7 @@ def tell_facts(kind: str, payload: Mapping[str, Any]) -> str:
 
 
 def tell_markdown(chapter: Chapter) -> list[str]:
-    """A chapter in Markdown; text of others cannot become markup of ours."""
+    """Return a chapter as lines of Markdown, with the markup in foreign text escaped."""
     (head, _), *rest = tell_chapter(chapter)
     if isinstance(chapter, NoteChapter):
         return [f"- {_plain(head)}"]
@@ -132,7 +132,7 @@ def _ids(values: list[Any]) -> str:
 
 
 def short(message: str) -> str:
-    """The end of an id: enough for a person to tell them apart."""
+    """Return the last eight characters of an id, enough for a person to distinguish ids."""
     return _line(message)[-8:]
 
 
@@ -141,12 +141,12 @@ def _line(text: object) -> str:
 
 
 def clock(at_s: float) -> str:
-    """Local date and time."""
+    """Return the local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
 
 
 def span(seconds: float) -> str:
-    """A duration with two digits that matter."""
+    """Return a duration in the units that suit its size."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:
