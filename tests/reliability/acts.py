@@ -752,9 +752,9 @@ def run_here(lab: Lab, case: Case, say: Callable[[object], None]) -> None:
     os.environ.update(environ)
     os.chdir(lab.one.cwd)
     if not case.alone:
-        from vyane_cli.children import start
+        from vyane_cli.children import spawn
 
-        start.start_launcher = lambda *words: None  # type: ignore[assignment]
+        spawn.start_launcher = lambda *words: None  # type: ignore[assignment]
     if case.words[0] == "tick":
         try:
             code = hook.run(hook.Options(case.words[1:]))

@@ -231,8 +231,11 @@ def uninstall(
     if not dry_run and before != after:
         with home.held((LockKind.CONFIG, "")):
             before, after = _rewrite(path, change, dry_run=False)
-            if (had := known()) is not None:
-                _save_known(home, path, host.stood(before, after, had, path) or None)
+            try:
+                if (had := known()) is not None:
+                    _save_known(home, path, host.stood(before, after, had, path) or None)
+            except VyaneError:
+                pass  # the entries are removed; the next install or uninstall corrects the record
     return _report(host, guard, path, before, after, guard_changed=False, dry_run=dry_run)
 
 
