@@ -1,7 +1,9 @@
-"""Cancel: a worker and all that it spawned. Frozen first, then told, then looked at until known.
+"""Cancel a worker and every worker that it spawned: freeze the plan, send the messages, then wait
+until the outcome of each worker is known.
 
-Commit point: the plan in `queue/cancels/`, under the registry's lock. What a kill leaves at any
-later step is finished by the same command: message ids are the plan's, so nobody is told twice.
+Commit point: the plan in `queue/cancels/`, under the registry's lock. After a kill at any later
+step the same command finishes the cancel: the message ids belong to the plan, so no worker is
+sent a message twice.
 """
 
 from __future__ import annotations
@@ -437,7 +439,7 @@ def _noted(home: Home, plan: Cancel, logical: str) -> CancelOutcome | None:
 
 
 def load(layout: Layout, operation: str) -> Cancel | None:
-    """The cancel of this operation id; None when there is none."""
+    """Return the cancel with this operation id, or None."""
     return document.load_as(layout.cancel(operation), parse_cancel, "cancel")
 
 

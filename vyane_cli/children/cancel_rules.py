@@ -1,4 +1,4 @@
-"""A cancel as data: whom it reaches, children before parents, and what became of each."""
+"""Cancel as data: the workers it reaches, children before parents, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def mark_settled(worker: Worker, outcome: CancelOutcome, at: float) -> Worker:
 
 
 def parse_cancel(data: Mapping[str, Any]) -> Cancel:
-    """A cancel from its stored form. TypeError when it is none."""
+    """Parse a cancel from its stored form. Raises TypeError when the data is not a cancel."""
     known = {key: data[key] for key in Cancel._fields if key in data}
     known["skipped"] = tuple(known.get("skipped") or ())
     return Cancel(**known)
@@ -160,7 +160,9 @@ ORPHANED_S = 1_200.0
 def orphans(
     workers: Mapping[str, Worker], over_since: Mapping[str, float], now: float
 ) -> list[str]:
-    """Children that have not ended and whose parent is over (id → since when) or on no record."""
+    """Return the children that have not ended and whose parent has ended (id → since when) or is
+    not in the registry.
+    """
     found = []
     for worker in workers.values():
         parent = worker.parent_worker_id

@@ -1,7 +1,8 @@
-"""Launch: the small process beside a child that starts it, waits for it, and says how it ended.
+"""Launcher: the small process beside a child that starts it, waits for it and reports its end.
 
-It is detached: it outlives the command that made it, and its host. What a kill of it leaves is a
-child that goes on; its hooks report for it, else `wait` and `gc` end it when its process is gone.
+The launcher is detached: it outlives the command that started it, and that command's host. When
+the launcher is killed, the child goes on; its hooks report its end, or `wait` and `gc` end it
+when its process is gone.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def _end(home: Home, worker: str, report: Report) -> None:
     try:
         settle_child(home, worker, report)
     except (ConflictError, NotFoundError):
-        return  # it has its end, or is no more
+        return  # it has ended, or is no longer in the registry
 
 
 def _try(action: _Action) -> None:

@@ -1,4 +1,4 @@
-"""`launches/`: how a child was started and what became of its process; and its long texts.
+"""Launch records in `launches/`: how a child was started, and the state of its process.
 
 Owner: the child. Writers: spawn before the registry names the child, then its launcher alone;
 the candidate is the Stop hook's. A crash leaves the old or the new document.
@@ -49,7 +49,7 @@ class Launch(NamedTuple):
 
 
 def age_s(launch: Launch, clock: Clock) -> float:
-    """How long ago it was made, whatever the wall clock did since."""
+    """Return the age of the launch in seconds, independent of changes of the wall clock."""
     return clock.since_s(launch.at, launch.boot, launch.awake_ms)
 
 
@@ -88,7 +88,7 @@ def save_candidate(layout: Layout, worker: str, report: Mapping[str, Any]) -> No
 
 
 def load_candidate(layout: Layout, worker: str) -> Mapping[str, Any] | None:
-    """The last answer, None when there is none that can be read."""
+    """Return the last answer of the child, or None when no answer can be read."""
     try:
         return document.load(layout.candidate(worker))
     except CorruptStateError:

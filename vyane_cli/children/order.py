@@ -1,4 +1,4 @@
-"""Spawning: everything that a new child is made of, as data: name, context, records."""
+"""Spawn order as data: the name, context and records of a new child."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Order(NamedTuple):
     project: str = ""
     """The project that the child is declared to belong to; else it belongs to its parent's."""
     worker: str = ""
-    """The id that the child shall have: of a claim. Else a fresh one."""
+    """The child's id, when a claim has reserved one; empty: a new id is made."""
     about: str = ""
     """Words that its name is made of; else those of the prompt."""
 
@@ -211,7 +211,7 @@ def plan_spawn(
 
 
 def inherited_context(head: str, lead: str, events: Iterable[Mapping[str, Any]]) -> str:
-    """What a child is told of its parent: `head`, then the results of its last finished turns.
+    """Render what a child reads about its parent: `head`, then the results of the last turns.
 
     `lead` announces the turns, if there are any. The oldest give way to the cap, never `head`.
     """

@@ -1,7 +1,8 @@
-"""Worktrees: a git work tree of its own for a child, beside the repository, on a branch.
+"""Places of a child: a git work tree beside the repository, or a pane of tmux.
 
-git makes it before the child is on record: a kill in between leaves a work tree that nobody uses,
-and the same command takes it. Nothing here removes one that a child has worked in.
+git creates the work tree before the child is recorded: a kill in between leaves an unused work
+tree, which the same command takes when it runs again. No function here removes a work tree in
+which a child has worked.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STEERING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT
 
 
 class Worktree(NamedTuple):
-    """A work tree as it shall be."""
+    """A work tree that is to be created."""
 
     repository: str
     path: str
@@ -84,7 +85,7 @@ def plan_worktree(
 
 
 def make_worktree(plan: Worktree) -> Worktree:
-    """Make it. ConflictError with git's own words when git refuses: then there is none."""
+    """Create the work tree. Raises ConflictError with git's words when git refuses to."""
     if not plan.there:
         words = ["worktree", "add", "--quiet"]
         words += ["-b", plan.branch, plan.path] if plan.new_branch else [plan.path, plan.branch]
@@ -159,7 +160,7 @@ def open_pane(root: str, child: Worker, place: str, environ: Mapping[str, str]) 
     """Open it, with the launcher as its first process; how to get there, in words.
 
     Outside of tmux it is a session of its own. The pane has the environment of the tmux server,
-    PATH aside: the launcher takes from it what tells of a host. StorageError when tmux refuses.
+    PATH aside: the launcher removes the variables of a host. StorageError when tmux refuses.
     """
     command = [sys.executable, "-I", "-m", "vyane_cli.launcher", "--here", root, child.id]
     common = ["-P", "-F", "#{session_name}:#{window_index}.#{pane_index}", "-c", child.cwd]

@@ -1,4 +1,4 @@
-"""Report: a child's own word to its parent: progress, a longer silence, or its result."""
+"""Reports of a child to its parent: progress, an expected silence, or the result."""
 
 from __future__ import annotations
 

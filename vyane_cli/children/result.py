@@ -1,8 +1,8 @@
-"""Results: a child's end becomes exactly one `task-result` of its parent.
+"""Results: each end of a child becomes exactly one `task-result` for its parent.
 
 Commit point: the line in the parent's inbox, whose id follows from the dispatch, then the registry
-with the child's final state. A kill between the two leaves a child that is not final yet: whoever
-settles it next finds the message stored, and stores no second one.
+with the child's final state. After a kill between the two the child is not final yet: the next
+process that settles the child finds the message stored, and stores no second one.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def settle_child(home: Home, worker_id: str, report: Report) -> EndedChild:
         try:
             note_in_timeline(home, parent, EventKind.CHILD_SETTLED, event)
         except VyaneError:
-            pass  # the result is in the inbox; a damaged timeline holds up nothing
+            pass  # the result is in the inbox; a damaged timeline must not block it
     for reader in {one.id for one in (parent, heir) if one is not None}:
         _reach(home, reader)
     return EndedChild(ended, message)

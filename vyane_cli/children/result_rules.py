@@ -1,4 +1,4 @@
-"""Results: what a child's end says to its parent, and how much of it fits into a message."""
+"""Results: the text and status that a parent gets for a child's end, cut to fit a message."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def plan_result(report: Report, cursor: str = "") -> PlannedResult:
 def result_id(dispatch: str, heir: str = "") -> str:
     """The id of the one result of a dispatch: two senders of it send the same message.
 
-    `heir`: the worker that gets a copy, because the parent is over.
+    `heir`: the worker that gets a copy, because the parent has ended.
     """
     entropy = hashlib.sha256(f"result of {dispatch} {heir}".encode()).digest()
     return ids.render_ulid(ids.parse_ulid(dispatch) >> 80, entropy)
@@ -124,7 +124,7 @@ def decide_report(status: int, candidate: Report | None, output: str) -> Report:
 
 
 def parse_report(data: Mapping[str, Any] | None) -> Report | None:
-    """A candidate from its stored form; None when it is none."""
+    """Parse a candidate from its stored form; return None when the data is not a candidate."""
     try:
         if data is None:
             return None

@@ -96,7 +96,7 @@ def start_child(home: Home, order: Order, parent_id: str) -> Spawned:
     try:
         note_in_timeline(home, plan.parent, EventKind.CHILD_SPAWNED, plan.event)
     except VyaneError:
-        pass  # the registry has the link; a parent's damaged timeline holds up no child
+        pass  # the registry has the link; a damaged timeline of the parent must not block the child
     try:
         return Spawned(plan.child, _start(home, order, plan.child, child_runtime))
     except StorageError as error:
@@ -263,7 +263,7 @@ def _context(home: Home, parent: Worker) -> str:
 
 
 def _head(home: Home, parent: Worker) -> TimelineHead | None:
-    """The parent's timeline as it stands; None without one, or when it is damaged."""
+    """Return the head of the parent's timeline; None when it is missing or damaged."""
     try:
         return log.read_head(home.layout.timeline(parent.logical_session_id))
     except VyaneError:

@@ -1,7 +1,7 @@
-"""Stale: workers at work that give no sign are marked and told of; those that do again go on.
+"""Stale workers: mark running workers with no recent activity, and unmark active ones.
 
-The registry says STALE first. The person is called once for each mark, when the worker was given
-time for a sign: a clock that was set ahead, or a machine that slept, calls nobody. Nothing is
+The registry says STALE first. The person is called once for each mark, when the worker had time
+for a sign of activity: a clock set ahead, or a machine that slept, causes no call. No process is
 signalled and no mail is held back: a mark is an observation.
 """
 
@@ -44,7 +44,7 @@ class Staleness(NamedTuple):
     stale: tuple[str, ...] = ()
     """At work without a sign for too long, and not marked so far."""
     back: tuple[str, ...] = ()
-    """Marked, and there was a sign since, or the session is over."""
+    """Workers that were marked and have been active since, or whose session has ended."""
 
 
 def mark_stale(home: Home, clock: Clock) -> Staleness:
@@ -99,12 +99,12 @@ def may_be_passed(home: Home, worker: Worker) -> bool:
 
 
 def was_silent(home: Home, worker: Worker) -> bool:
-    """Whether a worker, whatever its status, was found silent and has been so for long since."""
+    """Return whether a worker, of any status, was found silent and has been silent since."""
     return is_given_up(worker, home.clock(), stale_after_s(home))
 
 
 def _moves(home: Home, clock: Clock) -> list[tuple[Worker, Worker]]:
-    """The workers whose record has to change, as it is and as it shall be."""
+    """Return the workers whose record must change: the present record and the new one."""
     after_s = stale_after_s(home)
     moved = []
     for worker in registry.Registry(home.layout).listing():
@@ -136,7 +136,7 @@ def _move(home: Home, worker: Worker, clock: Clock, after_s: float) -> Worker | 
         long_running_until_s=worker.long_running_until or 0.0,
     )
     if not decide_stale(signs, now_s, after_s).stale:
-        return _watch(worker, seen, sign_s, clock, after_s)  # whatever its inbox says
+        return _watch(worker, seen, sign_s, clock, after_s)  # for any content of its inbox
     boxes = _boxes(home, worker)
     expects = bool(worker.dispatch_id) or _expects(boxes)
     signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)

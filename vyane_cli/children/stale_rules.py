@@ -1,4 +1,4 @@
-"""Stale: a worker that ought to be getting on and gives no sign of it. One rule, from evidence."""
+"""Stale rule: decide from evidence whether a worker that should be active is silent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus
 
 STALE_AFTER_S = 1_500.0
-"""Later than `cancels.ORPHANED_S`, in which what is over may come back by itself."""
+"""Longer than `upkeep`'s ORPHANED_S, within which an ended session may return by itself."""
 
 
 class Signs(NamedTuple):
@@ -55,7 +55,7 @@ def mark(
 
 
 def unmark(worker: Worker, status: WorkerStatus) -> Worker:
-    """The worker as it is no more stale."""
+    """Return the worker without its stale mark."""
     return worker._replace(status=status, stale_since=None, stale_boot="", stale_awake_ms=0)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def start_launcher(home: Home, worker: str, environment: Mapping[str, str]) -> None:
-    """Start the launcher of a child: in a session of its own, no descriptor of ours in it.
+    """Start the launcher of a child: in a session of its own, without a descriptor of this process.
 
     What it prints goes to the child's error log. StorageError when it could not be started.
     """

@@ -1,4 +1,4 @@
-"""One hook call as a plan: HookCall + Snapshot → everything the call changes, as data."""
+"""Decide one hook call: HookCall + Snapshot → a plan of everything that the call changes."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[T
 
 
 def _is_over(snapshot: Snapshot, call: HookCall, opened: turns.OpenTurn) -> bool:
-    """Whether an open turn is over although nobody said so."""
+    """Return whether an open turn has ended without an event that says so."""
     if snapshot.open_present is False or opened.session in snapshot.gone:
         return True
     if opened.session != call.session:

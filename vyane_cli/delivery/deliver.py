@@ -1,4 +1,4 @@
-"""What a call hands over: the third step of a plan."""
+"""Deliver: the third step of a plan, which chooses the messages that a call hands over."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def plan_unshown(head: Head, showing: Showing, clock: Clock) -> tuple[InboxChang
 
 
 def plan_settle(head: Head, showing: Showing, clock: Clock) -> tuple[InboxChange, ...]:
-    """The output is out: what is recorded now, on the head as it stands now."""
+    """Return the changes to record once the output has been written, on the current head."""
     start = showing.start
     if start is not None:
         starts = (*recent_starts(head, clock.boot_ms), clock.boot_ms)

@@ -1,4 +1,4 @@
-"""What a call proves about mail that was handed over before it: the second step of a plan."""
+"""Evidence: the second step of a plan, which decides what a call proves about earlier mail."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _not_taken(entry: MailEntry, snapshot: Snapshot, call: HookCall) -> bool:
 def _is_unanswered(entry: MailEntry, snapshot: Snapshot, call: HookCall) -> bool:
     """Whether this session has let every start with it pass for too long."""
     if call.event not in (HostEvent.FILE_CHANGED, HostEvent.IDLE) or entry.offered_ms is None:
-        return False  # the session is over, or a prompt takes it along
+        return False  # the session has ended, or a prompt carries the message
     there = entry.session == call.session and entry.session not in snapshot.gone
     return there and is_late(entry.offered_ms, snapshot.clock.boot_ms, snapshot.limits)
 
@@ -171,7 +171,7 @@ def _proof(
         return "consumed"
     if not entry.turn or entry.turn == running:
         return "session-ended" if snapshot.carrier_gone else ""
-    # the carrying turn is over and no event of it came: a text that began the turn by a watch
+    # the carrying turn has ended and no event of it came: a text that began the turn by a watch
     # stays in the conversation after Esc (measured), anything else given at a prompt does not
     goes_on = call.event in (HostEvent.PROMPT, HostEvent.TOOL, HostEvent.BATCH, HostEvent.STOP)
     if entry.started and goes_on and entry.rule.startswith(("watch/", "rewake/")):

@@ -1,4 +1,4 @@
-"""The plan of a call as things stand, in words: nothing is changed and no lock is taken."""
+"""Explain the plan of a call for a dry run, without changes and without a lock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Why a message is, or is not, handed over at a moment: the delivery table and the gates.
+"""Gating: the delivery table and the gates decide whether a message is handed over at a moment.
 
-No gate ever consumes a message: a refused one stays pending and is tried again.
+No gate consumes a message: a refused message stays pending and is tried again.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -
 
 
 FENCED = (MessageKind.TASK_DISPATCH, MessageKind.CONTEXT_INJECT)
-"""Kinds that ask for work: what was asked before a takeover waits until it is over."""
+"""Kinds that ask for work: what was asked before a takeover waits until the takeover has ended."""
 
 
 def ask_fence(message: Message, takeover: str) -> Decision | None:
@@ -222,7 +222,7 @@ def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | 
 
 
 def age_ms(then_ms: int, now_ms: int) -> int | None:
-    """Age on the boot clock; None (over) when negative: the machine was started anew since."""
+    """Return the age on the boot clock; None (ended) when negative: the machine was restarted."""
     return now_ms - then_ms if now_ms >= then_ms else None
 
 

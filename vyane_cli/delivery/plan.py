@@ -1,4 +1,4 @@
-"""What a plan is made from and what it says: values, and the moments of a host."""
+"""Plan of a hook call: the snapshot it is made from, its changes, and the moments of a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reply and relay: answers to a message's sender, texts passed on to a child."""
+"""Reply to the sender of a message, and relay text to a child."""
 
 from __future__ import annotations
 

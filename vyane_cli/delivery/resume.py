@@ -1,7 +1,7 @@
-"""Resume: open a closed session again, without a person, because mail waits or it was broken off.
+"""Resume a closed session, without a person, because mail waits or its work was interrupted.
 
 Off unless `delivery.resume` allows it. The attempt and the launch are on disk before a process is
-started; a kill in between leaves a launch without a launcher, which counts as over after a minute.
+started; a kill in between leaves a launch without a launcher, which counts as ended after a minute.
 The mail itself is handed over by the session's own hooks: its SessionStart takes it.
 """
 
@@ -55,7 +55,7 @@ def may_resume(home: Home, worker: Worker) -> bool:
 def resume_waiting(home: Home, clock: Clock) -> tuple[str, ...]:
     """Resume each closed session that mail waits for and that allows it; ids of its workers.
 
-    For a round and for `gc`. One that cannot be resumed holds up no other.
+    For a round and for `gc`. A session that cannot be resumed does not block the others.
     """
     if allowed(home) is Allow.NEVER:
         return ()

@@ -1,4 +1,4 @@
-"""Resuming: whether a closed session may be opened again by vyane itself, and for which mail."""
+"""Resume rules: decide whether vyane may open a closed session again, and for which mail."""
 
 from __future__ import annotations
 

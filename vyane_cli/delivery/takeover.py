@@ -1,8 +1,8 @@
-"""Takeover: the person breaks into a session. One order, one message, an honest answer.
+"""Takeover: a person interrupts a session with one message, and is told what happened.
 
 Commit point: the message in the inbox; `TakeoverInitiated` is in the timeline before it (see
-`send.store`). What is pending is read from the inbox and is not kept a second time in the registry:
-a tick does not rewrite that.
+`mail/enqueue.store`). Pending takeovers are read from the inbox and are not kept in the registry,
+which a tick does not rewrite.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 INTERRUPTS = ("hook", "tmux", "none")
 TIMEOUT_MAX_S = 3600.0
 TYPED_MAX = 4_000
-"""Characters of half-typed text that are kept: a screen shows no more."""
+"""Most characters of half-typed text that are kept: as many as a screen shows."""
 ESCAPED_S = 3.0
 """A client that got Escape says idle within a second."""
 
@@ -140,7 +140,7 @@ def take_over(
 
 
 def _type_escape(session: HostSession | None) -> str:
-    """Type it. A pane that is not proven any more is no failure: the order is stored by now."""
+    """Type the interrupt key. Ignore a pane that is no longer proven: the order is stored."""
     try:
         type_escape(session)
     except RefusedError:
@@ -191,7 +191,7 @@ def resolve(
 
 
 def _await(home: Home, worker: Worker, message_id: str, until: float) -> bool:
-    """Wait for the receipt, told of changes by the kernel; whether the host has the message."""
+    """Wait for the receipt, by file notification; return whether the host has the message."""
     with Changes(home.layout.inbox(worker.id)) as changes:
         while not _delivered(_find(home, worker, message_id)):
             left_s = until - time.monotonic()
@@ -210,7 +210,7 @@ def _find(home: Home, worker: Worker, message_id: str) -> MailEntry | None:
 
 
 def _delivered(entry: MailEntry | None) -> bool:
-    """One that is no more among the unsettled was read in the meantime."""
+    """A message missing from the unsettled entries has already been consumed."""
     return entry is None or entry.status in (MessageStatus.DELIVERED, MessageStatus.CONSUMED)
 
 

@@ -1,8 +1,8 @@
-"""Tick: one call of a host, start to end.
+"""Tick: run one call of a host, from start to end.
 
 Load, decide, claim; show; settle. What a crash leaves, in this order:
 before the claim: nothing; after it: a claim whose process is dead, so the message is shown again,
-marked; after the output and before `delivered`: the same. Nothing is ever only in memory.
+marked; after the output and before `delivered`: the same. No state is only in memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def tick(
 ) -> TickPlan | None:
     """One call. `show` writes and flushes the reply, or raises OSError: then it was not shown.
 
-    Returns the plan (for the sleeper), None when the call is no business of ours.
+    Return the plan (for the sleeper), or None when vyane has no part in the call.
     """
     if call.event in (HostEvent.OTHER, HostEvent.SUBAGENT) or not call.session:
         return None
@@ -236,7 +236,7 @@ def _wait(home: Home, session: HostSession, host: Host) -> bool:
 
 
 def _idle(home: Home, session: HostSession, host: Host) -> bool:
-    """No turn is open, or the host's own record says that it is over."""
+    """Return whether no turn is open, or the host's own record says that the turn has ended."""
     head = log.read_head(home.layout.timeline(session.logical_session))
     if head is None or head.open is None or session.process is None:
         return True

@@ -1,4 +1,4 @@
-"""Topology: the workers as a tree, with what each does and its last progress. No change."""
+"""Topology: the workers as a tree, with liveness and last progress. Nothing is changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Desk: one session's inboxes and timeline, opened together under their locks.
+"""Transaction: one session's inboxes and timeline, opened together under their locks.
 
-Load, decide, claim; settle. The only code that advances the state of a message: a tick works at a
-desk, and so do `gc`, for sessions that do not tick any more, and a host without hooks.
+Load, decide, claim; settle. This is the only code that advances the state of a message: a tick
+uses it, and so do `gc`, for sessions that no longer tick, and a host without hooks.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ class Desk:
         return frozenset(dead)
 
     def _gone(self, boxes: Sequence[Mailbox], head: turns.TimelineHead) -> frozenset[str]:
-        """Other host sessions named by unsettled mail or the open turn that are over."""
+        """Return the ended host sessions, other than this one, that unsettled mail or the open turn names."""
         named = {e.session for box in boxes for e in box.unsettled if e.session}
         if head.open is not None:
             named.add(head.open.session)

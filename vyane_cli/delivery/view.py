@@ -102,7 +102,7 @@ def transports_of(home: Home, worker: Worker, seen: Look) -> tuple[str, ...]:
 
 
 FindConversation = Callable[[str], "str | None"]
-"""The conversation that a logical session is bound to, by its id; None when there is none."""
+"""Finds the id of the conversation that a logical session is bound to, or None."""
 
 
 def _unbound(session: str) -> None:

@@ -1,4 +1,4 @@
-"""Why a message was, or was not, delivered: each record about it as a step with its rule."""
+"""Explain why a message was, or was not, delivered: each record about it as a step."""
 
 from __future__ import annotations
 
