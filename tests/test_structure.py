@@ -5,10 +5,13 @@ so that the tests below can also show it a package that breaks the rule.
 """
 
 import ast
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -84,6 +87,12 @@ AROUND_THE_SEAM = {
 }
 
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
+
+# What docstrings and comments do not say: there is a plain word for each.
+RIDDLES = re.compile(
+    r"\b(mends?|mended|anew|is over|told of|tells of|as it stands|whatever|shall|of ours"
+    r"|holds? up|makes? up for|is none|is no failure|comes? to rest)\b"
+)
 
 HOOK_MAY_NOT_LOAD = set(
     "asyncio concurrent.futures ctypes datetime importlib.metadata inspect logging"
@@ -306,6 +315,36 @@ def name_findings(package: Path) -> list[str]:
     ]
 
 
+def word_findings(package: Path) -> list[str]:
+    """Words of riddles in docstrings and comments; what commands print as help is left out."""
+    found = []
+    for file in modules_of(package):
+        text = file.read_text()
+        shown = file.relative_to(package.parent)
+        said = [
+            (statement.lineno, statement.value.value)
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and not getattr(node, "name", "").endswith("_command")
+            and not any(
+                "command" in ast.unparse(one) for one in getattr(node, "decorator_list", ())
+            )
+            for statement in node.body
+            if isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Constant)
+            and isinstance(statement.value.value, str)
+        ]
+        said += [
+            (token.start[0], token.string)
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type == tokenize.COMMENT
+        ]
+        found += [
+            f"{shown}:{line}: {one[0]}" for line, words in said for one in RIDDLES.finditer(words)
+        ]
+    return found
+
+
 def hook_findings(package: Path) -> list[str]:
     """What importing the hook loads that it may not, in an interpreter with nothing loaded."""
     program = (
@@ -406,6 +445,10 @@ def test_no_test_module_imports_another() -> None:
 def test_a_unit_test_is_named_after_its_module_and_lies_in_its_room() -> None:
     found = mirror_findings(PACKAGE, Path(__file__).parent / "unit")
     assert not found, "\n".join(found)
+
+
+def test_docstrings_and_comments_use_plain_words() -> None:
+    assert not (found := word_findings(PACKAGE)), "\n".join(found)
 
 
 def test_a_module_is_named_after_its_idea() -> None:
@@ -645,6 +688,22 @@ def test_a_vague_name_is_found(file, tmp_path) -> None:
     (found,) = name_findings(package_of(tmp_path, **{file: ""}))
 
     assert found.startswith(f"pkg/{file.removesuffix('/lock.py')}: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""What is over is told of."""\n',
+        'class Odd:\n    """Begun anew."""\n',
+        'LIMIT = 3\n"""As many as there shall be."""\n',
+        "x = 1  # nothing holds up the rest\n",
+    ],
+)
+def test_a_riddle_in_a_docstring_or_comment_is_found(text, tmp_path) -> None:
+    found = word_findings(package_of(tmp_path, **{"mail/send.py": text}))
+
+    assert found
+    assert all(one.startswith("pkg/mail/send.py:") for one in found)
 
 
 @pytest.mark.parametrize("name", ["typing", "pathlib", "subprocess", "logging", "datetime"])

@@ -1,5 +1,6 @@
-"""Cancel a worker and every worker that it spawned: freeze the plan, send the messages, then wait
-until the outcome of each worker is known.
+"""Cancel a worker and every worker that it spawned.
+
+The plan is frozen, the messages are sent, then the outcome of each worker is awaited.
 
 Commit point: the plan in `queue/cancels/`, under the registry's lock. After a kill at any later
 step the same command finishes the cancel: the message ids belong to the plan, so no worker is

@@ -160,9 +160,7 @@ ORPHANED_S = 1_200.0
 def orphans(
     workers: Mapping[str, Worker], over_since: Mapping[str, float], now: float
 ) -> list[str]:
-    """Return the children that have not ended and whose parent has ended (id → since when) or is
-    not in the registry.
-    """
+    """Return the children without an end whose parent has ended (id → since when) or is missing."""
     found = []
     for worker in workers.values():
         parent = worker.parent_worker_id

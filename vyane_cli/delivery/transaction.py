@@ -284,7 +284,7 @@ class Desk:
         return frozenset(dead)
 
     def _gone(self, boxes: Sequence[Mailbox], head: turns.TimelineHead) -> frozenset[str]:
-        """Return the ended host sessions, other than this one, that unsettled mail or the open turn names."""
+        """Return other ended host sessions that unsettled mail or the open turn names."""
         named = {e.session for box in boxes for e in box.unsettled if e.session}
         if head.open is not None:
             named.add(head.open.session)

@@ -89,7 +89,7 @@ def watched(layout: Layout, session: str) -> str:
 
 
 def remove_all(layout: Layout, session: str) -> None:
-    """The host session is over: take its markers away."""
+    """Remove the markers of an ended host session."""
     for path in (
         layout.armed(session),
         layout.pending(session),
