@@ -1,4 +1,4 @@
-"""Cancel a worker and every worker that it spawned.
+"""Cancels: stop a worker and every worker that it spawned.
 
 The plan is frozen, the messages are sent, then the outcome of each worker is awaited.
 
@@ -72,40 +72,40 @@ REASON_MAX = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReport:
-    """A cancel as programs see it."""
+    """The state of a cancel, as `--json` shows it."""
 
     worker_id: str
     children_cancelled: tuple[str, ...]
     force: bool
     skipped: tuple[str, ...]
-    """Independent children, which a cancel leaves alone."""
+    """Ids of independent children, which a cancel leaves alone."""
     outcomes: Mapping[str, str]
-    """Of each worker, by its id."""
+    """Worker id → outcome (`CancelOutcome`)."""
     operation: str
 
 
 class Cancelled(NamedTuple):
-    """What came of a cancel so far."""
+    """A cancel with its outcomes so far, and worker id → name of all known workers."""
 
     cancel: Cancel
     names: dict[str, str]
 
     @property
     def unknown(self) -> list[str]:
-        """Who has not answered."""
+        """Return the ids of the workers whose outcome is not yet known."""
         return [
             m for m, outcome in self.cancel.outcomes.items() if outcome == CancelOutcome.UNKNOWN
         ]
 
     @property
     def incomplete(self) -> bool:
-        """Whether somebody may still run."""
+        """Return whether a worker of the cancel may still run."""
         left = (CancelOutcome.UNKNOWN, CancelOutcome.REFUSED)
         return any(outcome in left for outcome in self.cancel.outcomes.values())
 
     @property
     def report(self) -> CancelReport:
-        """The same for programs."""
+        """Return the state of the cancel for programs."""
         plan = self.cancel
         return CancelReport(
             worker_id=plan.root,
@@ -129,10 +129,10 @@ def cancel(
     from_kind: str | None = None,
     speaker: Speaker | None = None,
 ) -> Cancelled:
-    """Ask a worker and its descendants to stop; wait until each outcome is known or time is up.
+    """Ask a worker and its descendants to stop, and wait at most `wait_s` for their outcomes.
 
-    RefusedError for anybody but the person and the worker's own ancestors; ConflictError when it
-    has ended, or when another operation cancels it and is not settled.
+    Raises RefusedError unless the person or an ancestor of the worker asks; ConflictError when
+    the worker has ended, or when another operation already cancels it and is not settled.
     """
     if operation and not is_safe_id(operation):
         raise InvalidInputError("operation", operation, "an id: 1 to 128 of A-Z, a-z, 0-9, _ and -")
@@ -157,7 +157,7 @@ def cancel(
     )
     plan, resumed = _freeze(home, asked)
     told = 0
-    while told < len(plan.messages):  # children that were registered meanwhile inherit it
+    while told < len(plan.messages):  # children registered meanwhile are cancelled too
         _tell(home, plan, list(plan.messages)[told:], resumed=resumed)
         told = len(plan.messages)
         plan = _extend(home, plan)
@@ -188,7 +188,7 @@ def _check_authority(
 
 
 def _freeze(home: Home, asked: Cancel) -> tuple[Cancel, bool]:
-    """The plan, on disk before anybody is told; and whether it was there already."""
+    """Save the plan before any message is sent. Return it, and whether it existed already."""
     layout = home.layout
     with home.held((LockKind.REGISTRY, "")):
         known = load(layout, asked.operation) if asked.operation else None
@@ -224,7 +224,7 @@ def _freeze(home: Home, asked: Cancel) -> tuple[Cancel, bool]:
 
 
 def _mark_asked(home: Home, plan: Cancel) -> None:
-    """The record of each member that is not settled names the cancel. Under the registry's lock."""
+    """Note the cancel in each unsettled member's record. The caller holds the registry lock."""
     workers = registry.Registry(home.layout)
     changed = False
     for member, outcome in plan.outcomes.items():
@@ -237,7 +237,10 @@ def _mark_asked(home: Home, plan: Cancel) -> None:
 
 
 def _extend(home: Home, plan: Cancel) -> Cancel:
-    """The plan with the children that were registered since; it is kept before they are told."""
+    """Add the children registered since to the plan, and save it before any message to them.
+
+    Returns the plan.
+    """
     workers = registry.Registry(home.layout)
     reach = plan_reach(plan.root, workers.workers, propagate=plan.propagate)
     late = [member for member in reach.members if member not in plan.messages]
@@ -254,11 +257,14 @@ def _extend(home: Home, plan: Cancel) -> Cancel:
     return plan
 
 
-# ------------------------------------------------------------------ telling
+# ------------------------------------------------------------------ messages
 
 
 def _tell(home: Home, plan: Cancel, members: Sequence[str], *, resumed: bool) -> None:
-    """A cancel message to each, with its fact in the timeline before it; children first."""
+    """Send each member its cancel message, children first, after its fact in the timeline.
+
+    A resumed cancel skips a message or fact that is already stored.
+    """
     workers = registry.Registry(home.layout)
     for member in members:
         worker = workers.workers.get(member)
@@ -307,7 +313,7 @@ def _message(plan: Cancel, worker: Worker) -> Message:
 
 
 def _signal(home: Home, plan: Cancel) -> None:
-    """TERM, and KILL after 5 s, to processes that are proven to be the members'; to nobody else."""
+    """Send TERM, and KILL after 5 s, only to processes proven to be those of the members."""
     workers = registry.Registry(home.layout)
     known = [workers.workers[member] for member in plan.messages if member in workers.workers]
     found = [process for worker in known if (process := _process_of(home, worker)) is not None]
@@ -321,7 +327,7 @@ def _signal(home: Home, plan: Cancel) -> None:
 
 
 def _process_of(home: Home, worker: Worker) -> Process | None:
-    """The process on record: its session's, else that of its launch."""
+    """Return the recorded process of the worker's session, else the process of its launch."""
     session = registry.current_session(home.layout, worker.id)
     if session is not None:
         return session.process
@@ -333,7 +339,10 @@ def _process_of(home: Home, worker: Worker) -> Process | None:
 
 
 def _await(home: Home, plan: Cancel, until: float, *, resumed: bool) -> Cancel:
-    """Look until each outcome is known or the time is up; then keep what is known."""
+    """Poll until each outcome is known or `until` (monotonic seconds) has passed, then save them.
+
+    Returns the plan with the outcomes.
+    """
     found = dict(plan.outcomes)
     while True:
         workers = registry.Registry(home.layout).workers
@@ -347,10 +356,10 @@ def _await(home: Home, plan: Cancel, until: float, *, resumed: bool) -> Cancel:
 
 
 def _outcome(home: Home, plan: Cancel, worker: Worker | None) -> CancelOutcome:
-    """What became of one member, from what its session does and what its inbox says."""
+    """Return the outcome of one member, from its liveness and the status of its cancel message."""
     if worker is None:
         return CancelOutcome.GONE
-    if worker.final:  # it ended by itself, or a run that was killed has settled it
+    if worker.final:  # it ended by itself, or an earlier run settled it before a kill
         return _noted(home, plan, worker.logical_session_id) or CancelOutcome.GONE
     seen = look(home, worker)
     liveness = seen.liveness
@@ -360,9 +369,9 @@ def _outcome(home: Home, plan: Cancel, worker: Worker | None) -> CancelOutcome:
             gone = processes.is_present(launch.process) is False
             liveness = Liveness.EXITED if gone else Liveness.UNKNOWN
     elif liveness is Liveness.IDLE and not seen.session.attended:
-        liveness = Liveness.UNKNOWN  # nobody attends it: its turn is about to begin, or it to end
+        liveness = Liveness.UNKNOWN  # unattended: it will soon begin a turn or end
     if plan.force and liveness in (Liveness.BUSY, Liveness.IDLE):
-        return CancelOutcome.UNKNOWN  # its process was to be ended, and is there
+        return CancelOutcome.UNKNOWN  # its process was to be ended and still runs
     return OUTCOMES[liveness][_status(home, plan.messages[worker.id], worker)]
 
 
@@ -377,7 +386,10 @@ def _status(home: Home, message_id: str, worker: Worker) -> MessageStatus:
 
 
 def _settle(home: Home, plan: Cancel, found: dict[str, str], *, resumed: bool) -> Cancel:
-    """Facts in the timelines, then the registry, then the plan: each is repeated harmlessly."""
+    """Save the new outcomes: in the timelines, then the registry, then the plan.
+
+    Each step can be repeated without harm. Returns the plan.
+    """
     layout, clock = home.layout, home.clock()
     fresh = {
         member: CancelOutcome(outcome)
@@ -392,10 +404,10 @@ def _settle(home: Home, plan: Cancel, found: dict[str, str], *, resumed: bool) -
     root = workers.get(plan.root)
     ended = fresh.get(plan.root) in (CancelOutcome.STOPPED, CancelOutcome.GONE)
     if root is not None and root.dispatch_id and not root.final and ended:
-        try:  # the only member whose parent goes on: it is told, once
+        try:  # only the root's parent goes on: it is sent one result
             settle_child(home, root.id, Report(Ending.CANCELLED, plan.reason, CANCELLED))
         except ConflictError:
-            pass  # it has reported by itself a moment ago
+            pass  # the worker has just reported by itself
     with home.held((LockKind.REGISTRY, "")):
         book = registry.Registry(layout)
         after = [
@@ -430,7 +442,7 @@ def _note(
 
 
 def _noted(home: Home, plan: Cancel, logical: str) -> CancelOutcome | None:
-    """The outcome that the timeline has of this cancel."""
+    """Return the outcome of this cancel that the timeline records, or None."""
     for line in journal.read(home.layout.timeline(logical)) if logical else ():
         if line.record is not None and line.record.get("kind") == EventKind.CANCEL_SETTLED:
             payload = line.record.get("payload") or {}
@@ -440,17 +452,17 @@ def _noted(home: Home, plan: Cancel, logical: str) -> CancelOutcome | None:
 
 
 def load(layout: Layout, operation: str) -> Cancel | None:
-    """Return the cancel with this operation id, or None."""
+    """Load the cancel with this operation id. Returns None when it does not exist."""
     return document.load_as(layout.cancel(operation), parse_cancel, "cancel")
 
 
 def save(layout: Layout, cancel: Cancel) -> None:
-    """Keep a cancel, durably."""
+    """Save a cancel. The document is durable on return."""
     document.save(layout.cancel(cancel.operation), render_cancel(cancel), layout.root)
 
 
 def unsettled(layout: Layout, root: str) -> Cancel | None:
-    """The cancel of this root that has not come to its end."""
+    """Return the cancel of this root that is not settled, or None."""
     for name in files.json_names(layout("queue", "cancels")):
         found = load(layout, name)
         if found is not None and found.root == root and not found.settled:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class CancelOutcome(StrEnum):
-    """What became of one worker of a cancelled tree."""
+    """The outcome of a cancel for one worker."""
 
-    STOPPED = "stopped"  # its turn was ended, or nothing ran
-    REFUSED = "refused"  # the cancel expired or failed: it was never taken
+    STOPPED = "stopped"  # its turn was ended, or no turn ran
+    REFUSED = "refused"  # the cancel message expired or failed unread
     GONE = "gone"  # its process is gone, or its session has ended
-    UNKNOWN = "unknown"  # it has not answered so far
+    UNKNOWN = "unknown"  # the worker has not answered yet
 
 
 _O = CancelOutcome
@@ -38,20 +38,20 @@ OUTCOMES: Mapping[Liveness, Mapping[MessageStatus, CancelOutcome]] = {
                        MessageStatus.FAILED: _O.REFUSED},
 }
 # fmt: on
-"""By what the session does and how far the cancel message has come."""
+"""Outcome by the session's liveness and the status of the cancel message."""
 
 
 class Reach(NamedTuple):
-    """Whom a cancel reaches."""
+    """The workers that a cancel reaches, and those that it skips. Ids."""
 
     members: tuple[str, ...]
-    """Children before their parents, the root last; without those that have ended."""
+    """Workers that have not ended: children before their parents, the root last."""
     skipped: tuple[str, ...]
-    """Independent workers below the root, each with all that is below it."""
+    """Independent workers below the root, each with all workers below it."""
 
 
 class Cancel(NamedTuple):
-    """One cancel, as `queue/cancels/{operation}.json` has it: frozen before anybody is told."""
+    """A cancel as stored in `queue/cancels/{operation}.json`, before any message is sent."""
 
     operation: str
     root: str
@@ -63,16 +63,17 @@ class Cancel(NamedTuple):
     force: bool = False
     propagate: bool = True
     messages: Mapping[str, str] = {}
-    """Member → id of its message; in the order in which they are told."""
+    """Worker id → id of its cancel message, in the order of sending."""
     skipped: tuple[str, ...] = ()
     outcomes: Mapping[str, str] = {}
     settled: bool = False
 
 
 def plan_reach(root: str, workers: Mapping[str, Worker], *, propagate: bool = True) -> Reach:
-    """Whom a cancel of `root` reaches. Total: a cycle is walked once, a dangling link not at all.
+    """Return the workers that a cancel of `root` reaches.
 
-    A child is one by either end of the link. What is below an ended worker is reached all the same.
+    Total: a cycle is walked once, a dangling link is ignored. A child counts when either its
+    record or its parent's record has the link. Workers below an ended worker are reached too.
     """
     below = children_of(workers.values())
     members: list[str] = []
@@ -98,7 +99,7 @@ def plan_reach(root: str, workers: Mapping[str, Worker], *, propagate: bool = Tr
 
 
 def children_of(workers: Iterable[Worker]) -> dict[str, list[str]]:
-    """Parent → its children, by the children's own links."""
+    """Return parent id → ids of its children, by the links in the children's records."""
     below: dict[str, list[str]] = {}
     for worker in workers:
         if worker.parent_worker_id:
@@ -107,7 +108,7 @@ def children_of(workers: Iterable[Worker]) -> dict[str, list[str]]:
 
 
 def is_above(above: str, worker: Worker, workers: Mapping[str, Worker]) -> bool:
-    """Whether `above` is the worker's parent, or one further up."""
+    """Return whether `above` is the id of the worker's parent or of a higher ancestor."""
     seen = set()
     link = worker.parent_worker_id
     while link and link not in seen:
@@ -119,16 +120,16 @@ def is_above(above: str, worker: Worker, workers: Mapping[str, Worker]) -> bool:
 
 
 def mark_asked(worker: Worker, cancel: Cancel) -> Worker:
-    """The worker once it is told: which cancel it belongs to, so that its end is one by that."""
+    """Return the worker with a note of its cancel, so that its later end counts as cancelled."""
     by_worker = cancel.by_kind == "worker" and worker.id == cancel.root
     return worker._replace(cancel_propagated_from=cancel.by_id if by_worker else cancel.root)
 
 
 def mark_settled(worker: Worker, outcome: CancelOutcome, at: float) -> Worker:
-    """The worker after its outcome: KILLED when it was somebody's child, and is stopped or gone.
+    """Return the worker after its outcome: KILLED when a child is stopped or gone.
 
-    A session that a person opened stays theirs: they may go on in it, or open it again. What its
-    work waited for is no matter then.
+    A session that a person opened is not ended: the person may go on in the session, or reopen
+    it. The message that its work was blocked on is then cleared.
     """
     if outcome not in (CancelOutcome.STOPPED, CancelOutcome.GONE):
         return worker
@@ -147,20 +148,24 @@ def parse_cancel(data: Mapping[str, Any]) -> Cancel:
 
 
 def render_cancel(cancel: Cancel) -> dict[str, Any]:
-    """The stored form of a cancel."""
+    """Render a cancel to its stored form."""
     return {**cancel._asdict(), "skipped": list(cancel.skipped)}
 
 
 # ------------------------------------------------------------------ orphans
 
 ORPHANED_S = 1_200.0
-"""A parent that has been over for so long does not come back by itself."""
+"""Seconds after which an ended parent is not expected to return by itself."""
 
 
 def orphans(
     workers: Mapping[str, Worker], over_since: Mapping[str, float], now: float
 ) -> list[str]:
-    """Return the children without an end whose parent has ended (id → since when) or is missing."""
+    """Return the ids of running children whose parent ended ORPHANED_S ago or is missing.
+
+    `over_since`: id of an ended parent → the time of its end; this time and `now` are Unix
+    seconds. Independent and cancelled children are left out.
+    """
     found = []
     for worker in workers.values():
         parent = worker.parent_worker_id
@@ -174,14 +179,14 @@ def orphans(
 
 
 def mark_orphan(worker: Worker) -> Worker:
-    """The orphan: left to itself, and to a person's review."""
+    """Return the orphan as INTERRUPTED: it runs on without a parent, for a person to review."""
     return worker._replace(
         status=WorkerStatus.INTERRUPTED, cancel_propagated_from=worker.parent_worker_id
     )
 
 
 def reunited(workers: Mapping[str, Worker], over_since: Mapping[str, float]) -> list[str]:
-    """Orphans whose parent is there again."""
+    """Return the ids of orphans whose parent runs again."""
     return [
         worker.id
         for worker in workers.values()
@@ -192,5 +197,5 @@ def reunited(workers: Mapping[str, Worker], over_since: Mapping[str, float]) -> 
 
 
 def mark_reunited(worker: Worker) -> Worker:
-    """A child like any other: its parent reads its result, and a cancel of the parent ends it."""
+    """Return the former orphan as a RUNNING child, which a cancel of its parent ends again."""
     return worker._replace(status=WorkerStatus.RUNNING, cancel_propagated_from=None)

@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
     Tick = Callable[..., object]
 
-    """`delivery/tick.tick`, or a function around it."""
+    """The function `delivery.tick.tick`, or a wrapper of it."""
 
 
 PATIENCE_S = (0.2, 1.0, 5.0, 30.0, 60.0)
-"""How long the launcher waits before it tries again to send a result."""
+"""Seconds that the launcher waits before each retry of a result."""
 
 CANCELLED_FIRST = Report(Ending.CANCELLED, "it was cancelled before it was started", CANCELLED)
 
 
 def run(home: Home, worker: str, tick: Tick, *, here: bool = False) -> None:
-    """Start the child, wait for it, send its result if nothing else did.
+    """Start the child, wait for its end, and send its result unless it was sent already.
 
-    `tick` runs the call by which a child without hooks is registered. `here`: in the terminal of
-    this process, for a person to look in.
+    `tick` handles the call that registers a child without hooks. `here`: run the child in the
+    terminal of this process, for a person to look in.
     """
     layout = home.layout
     launch = launches.load(layout, worker)
     if launch is None or launch.launcher is not None:
-        return  # somebody else's, or a second launcher
+        return  # not a spawned worker, or it has a launcher already
     launch = launch._replace(launcher=home.me())
     launches.save(layout, launch)
     if _is_stopped(home, worker):
@@ -72,7 +72,7 @@ def run(home: Home, worker: str, tick: Tick, *, here: bool = False) -> None:
     started = launch._replace(process=home.identify(process.pid))
     _try(lambda: launches.save(layout, started))
     if started.process is not None and _is_stopped(home, worker):
-        # a cancel that came since we looked found no process, and this one has done nothing yet
+        # a cancel since the last check found no process to signal; the child has done nothing yet
         processes.send_signal(started.process, signal.SIGTERM)
     if launch.resumed:
         _try(lambda: _goes_on(home, worker))
@@ -107,7 +107,10 @@ def _start(home: Home, launch: launches.Launch) -> subprocess.Popen[bytes]:
 
 
 def _start_here(home: Home, launch: launches.Launch) -> subprocess.Popen[bytes]:
-    """In the foreground of our terminal. The pane's environment is tmux's: a host's is not ours."""
+    """Start the child in the foreground of this terminal, with a host's variables removed.
+
+    A pane has the environment of the tmux server, which may contain the variables of a host.
+    """
     known = registry.Registry(home.layout).workers.get(launch.worker)
     configured = find_runtime(known.worker_type if known else "", home.config.runtimes)
     environment = child_environment(home.environ, configured, home.layout.root, launch.worker)
@@ -115,7 +118,7 @@ def _start_here(home: Home, launch: launches.Launch) -> subprocess.Popen[bytes]:
 
 
 def _register(home: Home, launch: launches.Launch, tick: Tick) -> None:
-    """A child without hooks: it has a session from here on, and its dispatch is settled."""
+    """Register the session of a child without hooks, and settle its dispatch, by one tick."""
     host = home.host("generic")
     assert host is not None
     call = HookCall(
@@ -132,7 +135,7 @@ def _register(home: Home, launch: launches.Launch, tick: Tick) -> None:
 
 
 def _goes_on(home: Home, worker: str) -> None:
-    """A child that was broken off runs again."""
+    """Mark an INTERRUPTED child as RUNNING again."""
     with home.held((LockKind.REGISTRY, "")):
         book = registry.Registry(home.layout)
         known = book.workers.get(worker)
@@ -142,7 +145,7 @@ def _goes_on(home: Home, worker: str) -> None:
 
 
 def _call_person(home: Home, worker: str, reason: str) -> None:
-    """A closed session that mail was to open again: its mail stays where it is."""
+    """Call the person: a closed session could not be reopened for its mail, which stays unread."""
     known = registry.Registry(home.layout).workers.get(worker)
     name = known.name if known is not None else worker
     call_person(home, call_of(NeedKind.RESUME, who=name, worker=worker, name=name, why=reason))
@@ -153,7 +156,10 @@ def _unheard(reply: Reply) -> None:
 
 
 def _is_stopped(home: Home, worker: str) -> bool:
-    """Whether the worker has ended or is cancelled: by its record, which names a cancel first."""
+    """Return whether the worker's record is missing, has ended, or names a cancel.
+
+    A cancel is noted in the record before its message is sent.
+    """
     known = registry.Registry(home.layout).workers.get(worker)
     if known is None or known.final:
         return True
@@ -169,7 +175,7 @@ def _end(home: Home, worker: str, report: Report) -> None:
 
 
 def _try(action: _Action) -> None:
-    """What may fail without harm to the child; the log says it."""
+    """Run an action whose failure does no harm to the child; print an error to the log."""
     try:
         action()
     except VyaneError as error:
@@ -177,7 +183,10 @@ def _try(action: _Action) -> None:
 
 
 def _patiently(action: _Action) -> None:
-    """A result must reach the parent: try again while the state cannot be written."""
+    """Run an action; after a failure retry it, once for each pause in PATIENCE_S.
+
+    A result must reach the parent even when the state cannot be written at first.
+    """
     for pause in (*PATIENCE_S, 0.0):
         try:
             action()

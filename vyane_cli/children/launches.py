@@ -1,7 +1,9 @@
-"""Launch records in `launches/`: how a child was started, and the state of its process.
+"""Launch records in `launches/`: how a child was started, its process, prompt, answer and logs.
 
-Owner: the child. Writers: spawn before the registry names the child, then its launcher alone;
-the candidate is the Stop hook's. A crash leaves the old or the new document.
+Owner: the child. Writers of the launch: spawn, before the registry names the child, or a resume
+(`delivery/resume`); after that only the child's launcher. The candidate, which is the last
+answer of a running child, is written by its Stop hook. A crash leaves the old or the new
+document.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ if TYPE_CHECKING:
 
 
 OUTPUT_MAX_BYTES = 4 * 1024 * 1024
-"""Of a child's output so much, from the end, is its result."""
+"""Most bytes that are read of a child's log, from its end; of the output log, the result."""
 
 
 class Launch(NamedTuple):
-    """One start of one child."""
+    """One start of a child, or of a closed session that is resumed."""
 
     worker: str
     dispatch: str
@@ -35,26 +37,30 @@ class Launch(NamedTuple):
     session: str
     hooks: bool
     stdin: bool
-    """The prompt goes by standard input."""
+    """The prompt is passed on standard input."""
     at: float
     launcher: Process | None = None
     process: Process | None = None
     exit_status: int | None = None
     ended_at: float | None = None
     resumed: int = 0
-    """How often it was opened again; 0: this is its first start."""
+    """Number of resumes so far; 0: the first start."""
     boot: str = ""
-    """The boot of `at`, and when in it: for so long a launcher may be about to come."""
+    """Id of the boot in which the launch was made; with `awake_ms`, gives the age of the launch.
+
+    A launch without a launcher is treated as about to start until it reaches a certain age.
+    """
     awake_ms: int = 0
+    """Milliseconds that the machine had been awake in that boot when the launch was made."""
 
 
 def age_s(launch: Launch, clock: Clock) -> float:
-    """Return the age of the launch in seconds, independent of changes of the wall clock."""
+    """Return the age of the launch in seconds, within one boot independent of the wall clock."""
     return clock.since_s(launch.at, launch.boot, launch.awake_ms)
 
 
 def save(layout: Layout, launch: Launch) -> None:
-    """Keep it, durably."""
+    """Save the launch of a worker. The document is durable on return."""
     data = launch._asdict()
     data["command"] = list(launch.command)
     for key in ("launcher", "process"):
@@ -63,7 +69,7 @@ def save(layout: Layout, launch: Launch) -> None:
 
 
 def load(layout: Layout, worker: str) -> Launch | None:
-    """The launch of a worker; None when it was not spawned."""
+    """Load the launch of a worker. Returns None when the worker was never launched."""
     return document.load_as(layout.launch(worker), _parse, "launch")
 
 
@@ -76,19 +82,19 @@ def _parse(data: Mapping[str, Any]) -> Launch:
 
 
 def save_prompt(layout: Layout, worker: str, text: str, *, resumed: bool = False) -> None:
-    """Keep what the child is asked, or told when it is opened again; durably."""
+    """Save the prompt of a child, or the prompt with which it is resumed. Durable on return."""
     path = layout.resume_prompt(worker) if resumed else layout.prompt(worker)
     files.make_directories(os.path.dirname(path))
     files.replace(path, text.encode("utf-8", "replace"))
 
 
 def save_candidate(layout: Layout, worker: str, report: Mapping[str, Any]) -> None:
-    """Keep the last answer of a child that still runs."""
+    """Save the candidate: the last answer of a child that still runs."""
     document.save(layout.candidate(worker), report, layout.root)
 
 
 def load_candidate(layout: Layout, worker: str) -> Mapping[str, Any] | None:
-    """Return the last answer of the child, or None when no answer can be read."""
+    """Load the last answer of a child. Returns None when no answer can be read."""
     try:
         return document.load(layout.candidate(worker))
     except CorruptStateError:
@@ -96,7 +102,7 @@ def load_candidate(layout: Layout, worker: str) -> Mapping[str, Any] | None:
 
 
 def read_output(path: str) -> str:
-    """What a child printed; of a long output the end."""
+    """Read a log of a child, at most OUTPUT_MAX_BYTES from its end. Returns "" without a log."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -107,6 +113,6 @@ def read_output(path: str) -> str:
 
 
 def open_log(path: str) -> int:
-    """A log that two processes write: each write goes to its end. Returns the descriptor."""
+    """Open a log that two processes write: each write goes to its end. Returns the descriptor."""
     os.close(files.open_for_writing(path))
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 SLUG_MAX = 40
 PROMPT_MAX_BYTES = 48 * 1024
-"""With the inherited context it fits into a message's payload."""
+"""Longest prompt; together with the inherited context it fits into a message's payload."""
 CONTEXT_TURNS = 5
 CONTEXT_MAX = 2_000
-"""Characters of inherited context."""
+"""Longest inherited context, in characters."""
 SEPARATOR = " / "
 
 
 class Purpose(StrEnum):
-    """What a child is for."""
+    """The purpose of a child."""
 
     TASK_DISPATCH = "task-dispatch"
     RESEARCH = "research"
@@ -42,14 +42,14 @@ class Purpose(StrEnum):
 
 
 class TerminalPlace(StrEnum):
-    """Where an interactive child is opened."""
+    """The tmux place in which an interactive child is opened."""
 
     PANE = "pane"
     WINDOW = "window"
 
 
 class Order(NamedTuple):
-    """What somebody asks for."""
+    """An order to spawn a child, as the caller gives it."""
 
     prompt: str
     parent: str = ""
@@ -62,45 +62,45 @@ class Order(NamedTuple):
     group: str = ""
     cwd: str = ""
     worktree: str = ""
-    """The branch of a git work tree of its own."""
+    """Branch of the child's own git work tree; empty: no work tree."""
     tmux: str = ""
-    """A Place: the interactive program, for a person to look in. Empty: detached."""
+    """A TerminalPlace: run the interactive program, for a person to look in. Empty: detached."""
     task: str = ""
-    """Of a project's ledger."""
+    """Id of the task in the project's ledger."""
     project: str = ""
-    """The project that the child is declared to belong to; else it belongs to its parent's."""
+    """The project that the child is declared to belong to; empty: its parent's project."""
     worker: str = ""
     """The child's id, when a claim has reserved one; empty: a new id is made."""
     about: str = ""
-    """Words that its name is made of; else those of the prompt."""
+    """Words for the child's name; empty: the words of the prompt."""
 
 
 class Fresh(NamedTuple):
-    """Ids that are new, and the time: what a plan cannot make by itself."""
+    """New ids and the time, which a pure plan cannot make by itself."""
 
     worker: str
     logical_session: str
     dispatch: str
     trace: str
-    """For a parent that has none: that of its timeline's events so far, if there are any."""
+    """Trace for a parent without one: that of its timeline's events so far, else a new one."""
     at: float
 
 
 class SpawnPlan(NamedTuple):
-    """Every record of a new child. The two workers go into one registry write, which is last."""
+    """Every record of a new child. One registry write, the last, saves child and parent."""
 
     child: Worker
     parent: Worker
     logical: LogicalSession
     dispatch: Message
     prompt: str
-    """As the child gets it: the inherited context, then what was asked."""
+    """The full prompt of the child: the inherited context, then the ordered prompt."""
     event: Mapping[str, Any]
-    """Of the parent's timeline: ChildSpawned."""
+    """Payload of the ChildSpawned event in the parent's timeline."""
 
 
 def check_order(order: Order) -> Purpose:
-    """The purpose, when the order is one that can be carried out."""
+    """Check an order and return its purpose. Raises InvalidInputError for an invalid order."""
     if not order.prompt.strip():
         raise InvalidInputError("prompt", order.prompt, "a text: there is nothing to do")
     if "\0" in order.prompt:
@@ -119,19 +119,22 @@ def check_order(order: Order) -> Purpose:
 
 
 def check_parent(parent: Worker) -> None:
-    """ConflictError for one that has ended: nobody would read the result."""
+    """Raise ConflictError when the parent has ended: then no worker would read the result."""
     if parent.final:
         raise ConflictError(f"{parent.name} has ended ({parent.status})", slug="worker_ended")
 
 
 def prompt_slug(prompt: str) -> str:
-    """The ASCII words of a prompt if it has any, else its letters and digits; at most 40."""
+    """Return a slug of at most 40 characters from a prompt's ASCII words.
+
+    A prompt without ASCII words gives its other letters and digits, else "child".
+    """
     plain = "".join(c if c.isascii() and c.isalnum() else " " for c in prompt)
     return slug(plain, SLUG_MAX) or slug(prompt, SLUG_MAX) or "child"
 
 
 def child_name(parent: str, prompt: str, taken: Collection[str]) -> str:
-    """`parent / slug`, unique. Below a long line of ancestors the beginning gives way."""
+    """Return a unique name `parent / slug`. A name that would be too long loses its beginning."""
     own = prompt_slug(prompt)
     room = NAME_MAX - 6 - len(SEPARATOR) - len(own)
     above = parent if len(parent) <= room else "…" + parent[len(parent) - room + 1 :]
@@ -141,7 +144,11 @@ def child_name(parent: str, prompt: str, taken: Collection[str]) -> str:
 def plan_spawn(
     order: Order, parent: Worker, taken: Collection[str], context: str, fresh: Fresh, span: str
 ) -> SpawnPlan:
-    """The records of one child. `context` is what it inherits, within its cap, or empty."""
+    """Return the records of one child.
+
+    `context` is the inherited context, already cut to its cap, or empty. `span` is the id of the
+    parent's open span, or empty.
+    """
     name = order.name or child_name(parent.name, order.about or order.prompt, taken)
     child = Worker(
         fresh.worker,
@@ -211,9 +218,11 @@ def plan_spawn(
 
 
 def inherited_context(head: str, lead: str, events: Iterable[Mapping[str, Any]]) -> str:
-    """Render what a child reads about its parent: `head`, then the results of the last turns.
+    """Render the context that a child inherits: `head`, then its parent's last turns' results.
 
-    `lead` announces the turns, if there are any. The oldest give way to the cap, never `head`.
+    `lead` introduces the turns and is left out without turns. At most CONTEXT_TURNS turns are
+    shown; to fit CONTEXT_MAX the oldest turns are dropped first. `head` is cut only when it alone
+    exceeds CONTEXT_MAX.
     """
     turns: list[str] = []
     said, tools = "", 0

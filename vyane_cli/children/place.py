@@ -19,9 +19,9 @@ from vyane_cli.kernel.text import slug
 from vyane_cli.sessions.worker import Worker
 
 PATIENCE_S = 600.0
-"""A large repository takes its time to be checked out."""
+"""Seconds that one git command may take: to check out a large repository takes time."""
 STEERING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-"""Set inside a hook of git: they would point it at another repository."""
+"""Variables that git sets for its hooks; they would point git at another repository."""
 
 
 class Worktree(NamedTuple):
@@ -31,19 +31,22 @@ class Worktree(NamedTuple):
     path: str
     branch: str
     cwd: str
-    """The folder in it where the child works: the one that was asked for, if the branch has it."""
+    """Folder where the child works: that of the order inside the tree, else the tree's root."""
     environ: Mapping[str, str]
     there: bool
-    """It is there already, left by a kill: nothing has to be made."""
+    """The work tree exists already, left by a kill, and need not be created."""
     new_branch: bool
+    """The branch does not exist yet and is created with the work tree."""
 
 
 def plan_worktree(
     cwd: str, branch: str, workers: Sequence[Worker], environ: Mapping[str, str]
 ) -> Worktree:
-    """Look only. InvalidInputError for a folder or branch that will not do; ConflictError if used.
+    """Plan the work tree of a child, without a change on disk.
 
-    `workers`: those there are; one that has not ended keeps its folder.
+    `workers`: all known workers; a worker that has not ended keeps its folder. Raises
+    InvalidInputError for an unusable folder or branch, and ConflictError when the branch or the
+    path is in use.
     """
     environ = {name: value for name, value in environ.items() if name not in STEERING}
 
@@ -85,7 +88,10 @@ def plan_worktree(
 
 
 def make_worktree(plan: Worktree) -> Worktree:
-    """Create the work tree. Raises ConflictError with git's words when git refuses to."""
+    """Create the work tree, unless it exists. Returns the plan with the folder that exists.
+
+    Raises ConflictError with git's own words when git refuses; then no work tree was created.
+    """
     if not plan.there:
         words = ["worktree", "add", "--quiet"]
         words += ["-b", plan.branch, plan.path] if plan.new_branch else [plan.path, plan.branch]
@@ -97,7 +103,10 @@ def make_worktree(plan: Worktree) -> Worktree:
 
 
 def drop_worktree(plan: Worktree) -> None:
-    """Take away what was made for a child that did not come to be. One with changes stays."""
+    """Remove the work tree and branch that were created for a child whose spawn failed.
+
+    A work tree with changes stays, and so does one that existed before.
+    """
     if plan.there:
         return
     removed = _git(plan.environ, plan.repository, "worktree", "remove", plan.path)
@@ -106,13 +115,13 @@ def drop_worktree(plan: Worktree) -> None:
 
 
 def _name_of(common: str) -> str:
-    """The repository's own path, without `.git`: its work trees lie beside it."""
+    """Return the repository's path without `.git`; the work trees are created beside it."""
     folder, name = os.path.split(common.rstrip(os.sep))
     return folder if name == ".git" else common.rstrip(os.sep).removesuffix(".git")
 
 
 def _checked_out(listing: str, branch: str) -> str:
-    """The work tree that has the branch; empty when none has. git-worktree(1), PORCELAIN FORMAT."""
+    """Return the work tree that has the branch, or "". See git-worktree(1), PORCELAIN FORMAT."""
     path = ""
     for line in listing.splitlines():
         key, _, value = line.partition(" ")
@@ -145,10 +154,11 @@ def _git(environ: Mapping[str, str], folder: str, *words: str) -> subprocess.Com
 
 
 PANE_PATIENCE_S = 10.0
+"""Seconds that one tmux command may take."""
 
 
 def check_place(place: str, environ: Mapping[str, str]) -> None:
-    """InvalidInputError when there is no tmux, or no pane to split."""
+    """Raise InvalidInputError when tmux is missing, or when there is no pane to split."""
     if _tmux(environ, "-V").returncode:
         raise InvalidInputError("tmux", place, "possible: there is no tmux", hint="install tmux")
     if place == TerminalPlace.PANE and not environ.get("TMUX"):
@@ -157,10 +167,11 @@ def check_place(place: str, environ: Mapping[str, str]) -> None:
 
 
 def open_pane(root: str, child: Worker, place: str, environ: Mapping[str, str]) -> str:
-    """Open it, with the launcher as its first process; how to get there, in words.
+    """Open a tmux pane or window for the child, with the launcher as its first process.
 
-    Outside of tmux it is a session of its own. The pane has the environment of the tmux server,
-    PATH aside: the launcher removes the variables of a host. StorageError when tmux refuses.
+    Returns how to get to the pane, in words. Outside of tmux a new tmux session is opened. The
+    pane has the environment of the tmux server, except for PATH; the launcher removes the
+    variables of a host. Raises StorageError when tmux refuses.
     """
     command = [sys.executable, "-I", "-m", "vyane_cli.launcher", "--here", root, child.id]
     common = ["-P", "-F", "#{session_name}:#{window_index}.#{pane_index}", "-c", child.cwd]

@@ -40,14 +40,15 @@ ERROR_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedSilence:
-    """Until when no sign of a worker is expected."""
+    """A period in which no sign of a worker is expected."""
 
     worker: str
     long_running_until: float
+    """End of the period, in Unix seconds."""
 
 
 def report_result(home: Home, text: str, *, failed: bool) -> EndedChild:
-    """Send this worker's result: it has ended with it. ConflictError for a second one."""
+    """Send this worker's result, which ends the worker. ConflictError for a second result."""
     worker = own_worker(home)
     check_reportable(worker)
     if not text.strip():
@@ -60,7 +61,7 @@ def report_result(home: Home, text: str, *, failed: bool) -> EndedChild:
 def send_or_report(home: Home, draft: MessageDraft, speaker: Speaker | None = None) -> Sent:
     """Send a draft; a task result also ends the child that sends it.
 
-    Raises what `mail/send.send` does.
+    Raises the same errors as `mail.send.send`, and ConflictError for a result that is refused.
     """
     checked = check_draft(home, draft, speaker)
     if checked.kind is MessageKind.TASK_RESULT:
@@ -69,10 +70,10 @@ def send_or_report(home: Home, draft: MessageDraft, speaker: Speaker | None = No
 
 
 def _send_result(home: Home, checked: CheckedDraft) -> Sent:
-    """Send the result of a dispatch, as `report --result` does: once, and the child has ended.
+    """Send the result of a dispatch, once, and end the child, as `report --result` does.
 
-    ConflictError without a dispatch, for another correlation, and for a second one without the key
-    of the first.
+    Raises ConflictError when the child has no dispatch, when the draft names another correlation,
+    and for a second result without an idempotency key. With a key, the first result is returned.
     """
     draft, payload = checked.draft, checked.payload
     child = checked.workers.workers[checked.speaker.id]
@@ -90,12 +91,12 @@ def _send_result(home: Home, checked: CheckedDraft) -> Sent:
     text, error = str(payload.get("summary") or ""), str(payload.get("error") or "")
     report = Report(ending, text, error, tuple(payload.get("artifacts") or ()))
     message = settle_child(home, child.id, report).message
-    assert message is not None  # its parent is the target
+    assert message is not None  # the parent is the target, so it is known
     return Sent((message,), names=names)
 
 
 def report_progress(home: Home, text: str) -> Sent:
-    """Tell the parent how far this worker is. It wakes nobody."""
+    """Send the parent a status update of this worker. The update wakes no session."""
     worker = own_worker(home)
     if not worker.parent_worker_id:
         raise ConflictError(f"{worker.name} has no parent to report to", slug="no_dispatch")
@@ -109,7 +110,7 @@ def report_progress(home: Home, text: str) -> Sent:
 
 
 def report_long_running(home: Home, seconds: float) -> ExpectedSilence:
-    """Say that this worker may be silent for so long without being stale."""
+    """Allow this worker to be silent for `seconds` without being marked stale."""
     own = own_worker(home)
     with home.held((LockKind.REGISTRY, "")):
         workers = registry.Registry(home.layout)
@@ -124,7 +125,11 @@ def report_long_running(home: Home, seconds: float) -> ExpectedSilence:
 
 
 def own_worker(home: Home) -> Worker:
-    """The worker that runs this command; VYANE_WORKER alone will do in a child without hooks."""
+    """Return the worker that runs this command.
+
+    In a child without hooks VYANE_WORKER alone names the worker. Raises InvalidInputError outside
+    of a worker's session.
+    """
     workers = registry.Registry(home.layout).workers
     speaker = whoami(home)
     if speaker.kind is FromKind.WORKER and speaker.id in workers:
@@ -142,15 +147,17 @@ def own_worker(home: Home) -> Worker:
 
 
 LOOK_S = 0.2
+"""Seconds between two looks at the registry."""
 LOST_S = 2.0
-"""How often it is looked whether a child's process is still there."""
+"""Seconds between two checks whether the processes of the children still run."""
 
 Progress = Callable[[int, int], object]
+"""Called with the number of workers that have ended, and the number of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEnd:
-    """How a worker ended. Only `worker` is known of one that has left the registry."""
+    """The end of a worker. For a worker that has left the registry only `worker` is known."""
 
     worker: str
     name: str | None = None
@@ -168,9 +175,9 @@ def wait(
     timeout_s: float,
     progress: Progress = lambda done, whole: None,
 ) -> list[WorkerEnd]:
-    """Wait until `enough` of these workers have ended; what is known of each of them then.
+    """Wait until `enough` of these workers have ended. Returns what is then known of each worker.
 
-    RefusedError (`timed_out`) when the time runs out; nothing is changed by that.
+    Raises RefusedError (`timed_out`) after `timeout_s` seconds; the timeout changes no state.
     """
     listed = registry.Registry(home.layout).listing()
     ids = list(dict.fromkeys(find_worker(one, listed).id for one in who))
@@ -202,11 +209,11 @@ def _settle(home: Home, worker: Worker) -> None:
     try:
         settle_lost(home, worker)
     except VyaneError:
-        return  # a busy lock: the next look does it
+        return  # such as a busy lock: the next check tries again
 
 
 def describe(home: Home, worker: Worker | None, worker_id: str) -> WorkerEnd:
-    """A worker's end; `worker` is None when it has left the registry."""
+    """Return a worker's end; `worker` is None when the worker has left the registry."""
     if worker is None:
         return WorkerEnd(worker=worker_id)
     message = result_of(home, worker)
@@ -222,7 +229,7 @@ def describe(home: Home, worker: Worker | None, worker_id: str) -> WorkerEnd:
 
 
 def result_of(home: Home, worker: Worker) -> Message | None:
-    """The task-result of a worker that has ended, if its parent was sent one."""
+    """Return the task-result of a worker that has ended, or None when no result was sent."""
     if not worker.final or not worker.dispatch_id:
         return None
     try:
@@ -232,14 +239,16 @@ def result_of(home: Home, worker: Worker) -> Message | None:
 
 
 LOG_LOOK_S = 0.2
+"""Seconds between two looks at the logs."""
 CHUNK = 1 << 16
+"""Most bytes of one read."""
 
 Show = Callable[[bool, bytes], None]
-"""Called with whether it is from the error log, and bytes."""
+"""Called with whether the bytes are from the error log, and the bytes."""
 
 
 def show_logs(home: Home, who: str, show: Show, *, follow: bool) -> None:
-    """Show both logs of a child. `follow`: until its process is gone."""
+    """Show both logs of a child. `follow`: keep showing new output until its process is gone."""
     layout = home.layout
     worker = find_worker(who, registry.Registry(layout).listing())
     if launches.load(layout, worker.id) is None:
@@ -247,7 +256,7 @@ def show_logs(home: Home, who: str, show: Show, *, follow: bool) -> None:
     paths = ((False, layout.output(worker.id)), (True, layout.errors(worker.id)))
     offsets = {path: 0 for _, path in paths}
     while True:
-        running = follow and _runs(home, worker.id)  # first: what it wrote last is shown
+        running = follow and _runs(home, worker.id)  # before the copy, so the last output is shown
         for errors, path in paths:
             offsets[path] = _copy(path, offsets[path], errors, show)
         if not running:

@@ -43,27 +43,28 @@ if TYPE_CHECKING:
     from vyane_cli.home import Home
 
 LOST_AFTER_S = 60.0
-"""For so long a spawned child may be without a launcher: `spawn` may be about to start it."""
+"""Seconds that a child may lack a launcher before it is lost: `spawn` may be about to start one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultReport:
-    """A child's last word as programs see it."""
+    """The end of a child, as `--json` shows it."""
 
     worker: str
     status: WorkerStatus
     message_id: str | None
+    """Id of the parent's `task-result`; None when the parent has no record."""
 
 
 class EndedChild(NamedTuple):
-    """A child that has ended, and what its parent was sent (None: the parent is on no record)."""
+    """A child that has ended, and its parent's `task-result` (None: the parent has no record)."""
 
     child: Worker
     message: Message | None
 
     @property
     def report(self) -> ResultReport:
-        """The same for programs."""
+        """Return the end of the child for programs."""
         return ResultReport(
             worker=self.child.id,
             status=self.child.status,
@@ -72,10 +73,12 @@ class EndedChild(NamedTuple):
 
 
 def settle_child(home: Home, worker_id: str, report: Report) -> EndedChild:
-    """End a child and send its result. On disk when this returns.
+    """End a child and send its result. Both are on disk when this returns.
 
-    ConflictError: it has ended already (`already_reported`), or nobody dispatched it
-    (`no_dispatch`).
+    A failed child that a cancel reached has been cancelled. When the parent has ended, the
+    nearest ancestor that can still read gets a copy. Raises NotFoundError without a record of
+    the child, and ConflictError when the child has ended already (`already_reported`) or was
+    never dispatched (`no_dispatch`).
     """
     layout = home.layout
     with home.held((LockKind.REGISTRY, "")):
@@ -118,15 +121,18 @@ def settle_child(home: Home, worker_id: str, report: Report) -> EndedChild:
 
 
 def _reach(home: Home, reader: str) -> None:
-    """The ways to who reads the result that are no ring; with no lock held, for they take time."""
+    """Reach the reader of the result by other ways than a ring, such as typing into its pane.
+
+    The caller holds no lock, because these ways take time. Errors are ignored.
+    """
     try:
         home.reach(reader, home.clock())
     except VyaneError:
-        return  # the next round does it
+        return  # the next round tries again
 
 
 def check_reportable(child: Worker) -> None:
-    """ConflictError when this worker has no result to give any more, or never had one."""
+    """Raise ConflictError when this worker has ended already, or was never dispatched."""
     if not child.dispatch_id:
         raise ConflictError(
             f"{child.name} was not dispatched: there is nobody to report to",
@@ -138,14 +144,17 @@ def check_reportable(child: Worker) -> None:
 
 
 def _final(before: WorkerStatus, after: WorkerStatus) -> WorkerStatus:
-    """`after`, by way of RUNNING where the table has no direct way."""
+    """Return `after`, checked against the table: directly, or by way of RUNNING."""
     if after not in TRANSITIONS[before]:
         before = check_transition(before, WorkerStatus.RUNNING)
     return check_transition(before, after)
 
 
 def find_heir(child: Worker, workers: Mapping[str, Worker]) -> Worker | None:
-    """The nearest ancestor that is not over: the parent, if it is one itself."""
+    """Return the nearest ancestor, from the parent up, that can still read a result, or None.
+
+    An ancestor that has ended or was RELEASED is skipped.
+    """
     seen = {child.id}
     above = workers.get(child.parent_worker_id or "")
     while above is not None and above.id not in seen:
@@ -157,7 +166,10 @@ def find_heir(child: Worker, workers: Mapping[str, Worker]) -> Worker | None:
 
 
 def _send(home: Home, child: Worker, parent: Worker, report: Report) -> Message:
-    """One copy, for the parent or for the one that reads in its place."""
+    """Store one copy of the result, for the parent or for the heir that reads in its place.
+
+    Returns the message; a message that is stored already is not stored again.
+    """
     layout, clock = home.layout, home.clock()
     dispatch = child.dispatch_id or ""
     planned = plan_result(report, _cursor(home, child))
@@ -189,7 +201,7 @@ def _send(home: Home, child: Worker, parent: Worker, report: Report) -> Message:
 
 
 def _cursor(home: Home, child: Worker) -> str:
-    """The end of the child's timeline; empty when it has none, or a damaged one."""
+    """Return a cursor at the end of the child's timeline; "" when it is missing or damaged."""
     try:
         reader = reading.Reader(
             home.layout.timeline(child.logical_session_id), child.logical_session_id
@@ -200,29 +212,35 @@ def _cursor(home: Home, child: Worker) -> str:
     return render_cursor(reader.cursor) if reader.cursor.seq else ""
 
 
-# ------------------------------------------------------------------ what a print-mode child says
+# ------------------------------------------------------------------ results without a report
 
 
 def save_answer(home: Home, session: HostSession, text: str, error: str) -> None:
-    """Stop or StopFailure of a child that nobody attends: its answer, if it is its last."""
+    """Save the answer of an unattended child at its Stop or StopFailure.
+
+    The answer becomes the child's result unless a later answer replaces it.
+    """
     ending = Ending.ERROR if error else Ending.SUCCESS
     report = {"ending": str(ending), "text": text, "error": error, "session": session.id}
     launches.save_candidate(home.layout, session.worker, report)
 
 
 def settle_at_end(home: Home, session: HostSession) -> None:
-    """SessionEnd of such a child: its last answer is its result. Without one the launcher knows."""
+    """Send an unattended child's last answer as its result, at its SessionEnd.
+
+    Without a saved answer the launcher sends the result.
+    """
     report = parse_report(launches.load_candidate(home.layout, session.worker))
     if report is None:
         return
     try:
         settle_child(home, session.worker, report)
     except ConflictError:
-        return  # it has reported by itself
+        return  # the child has reported by itself
 
 
 def settle_exit(home: Home, launch: launches.Launch, status: int) -> None:
-    """The process of a child is gone: send its result, if nothing else did."""
+    """Send the result of a child whose process has ended, unless it was sent already."""
     candidate = parse_report(launches.load_candidate(home.layout, launch.worker))
     output = launches.read_output(home.layout.output(launch.worker))
     report = decide_report(status, candidate, output)
@@ -236,9 +254,9 @@ def settle_exit(home: Home, launch: launches.Launch, status: int) -> None:
 
 
 def settle_lost(home: Home, worker: Worker) -> bool:
-    """End a child whose launcher and process are both gone: nobody else will. True if it was.
+    """End a child whose launcher and process are both gone. Returns whether it was ended here.
 
-    One that was broken off is resumed first, if `delivery.resume` allows it.
+    A child that was cut off is resumed instead, if `delivery.resume` allows it.
     """
     launch = launches.load(home.layout, worker.id) if is_lost(home, worker) else None
     if launch is None:
@@ -263,7 +281,7 @@ def settle_lost(home: Home, worker: Worker) -> bool:
 
 
 def is_lost(home: Home, worker: Worker) -> bool:
-    """Whether a dispatched child has not ended, and nothing runs any more that would end it."""
+    """Return whether a dispatched child has not ended and no process runs that would end it."""
     if worker.final or not worker.dispatch_id:
         return False
     launch = launches.load(home.layout, worker.id)
@@ -275,6 +293,6 @@ def is_lost(home: Home, worker: Worker) -> bool:
         return False
     if launch.process is not None and processes.is_present(launch.process) is not False:
         return False
-    # a child whose hooks registered it, and whose launcher died before it noted the process
+    # the hooks may have registered a child whose launcher died before it saved the process
     session = registry.current_session(home.layout, launch.worker)
     return session is None or processes.is_present(session.process) is False

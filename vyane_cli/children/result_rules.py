@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOKENS_MAX = 2_000
+"""Most estimated tokens of a result's text in a message."""
 UNITS_MAX = 8_000
-"""UTF-16 units: leaves room for the envelope and a preface in one hook output of 9,500."""
+"""The same in UTF-16 units: leaves room for envelope and preface in one hook output of 9,500."""
 TTL_S = MONTH_S
-"""A result waits for a parent that is closed for longer than other mail does."""
+"""Time to live of a result, in seconds; longer than other mail, for a parent that is closed."""
 CANCELLED = "cancelled_by_parent"
 
 
 class Ending(StrEnum):
-    """How a child ended, by what its runtime did and not by its words."""
+    """The way a child ended, by its runtime's behaviour rather than by its text."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -39,7 +40,7 @@ STATUS_OF: Mapping[Ending, WorkerStatus] = {
 
 
 class Report(NamedTuple):
-    """What is known of a child's end."""
+    """The known facts of a child's end."""
 
     ending: Ending
     text: str = ""
@@ -48,7 +49,7 @@ class Report(NamedTuple):
 
 
 class PlannedResult(NamedTuple):
-    """The payload of a task-result, and the text that goes to a blob because it is too long."""
+    """The payload of a task-result, and a text that is too long for it and goes to a blob."""
 
     payload: Mapping[str, Any]
     digest: str = ""
@@ -56,7 +57,7 @@ class PlannedResult(NamedTuple):
 
 
 def estimate_tokens(text: str) -> int:
-    """How many tokens a text has, estimated: a quarter for an ASCII character, one for any other.
+    """Estimate the tokens of a text: a quarter for each ASCII character, one for any other.
 
     Deterministic, and on the safe side for code and for Chinese.
     """
@@ -65,7 +66,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def head_of(text: str) -> str:
-    """The longest beginning that is within both caps."""
+    """Return the longest beginning of a text that is within both caps."""
     head = cut_utf16(text, UNITS_MAX)
     quarters = 0
     for index, character in enumerate(head):
@@ -76,7 +77,7 @@ def head_of(text: str) -> str:
 
 
 def plan_result(report: Report, cursor: str = "") -> PlannedResult:
-    """The payload for the parent. A text over the caps is a head, and a reference to the whole."""
+    """Return the payload for the parent. A text over the caps becomes a head and a reference."""
     text, error = report.text.strip("\n"), report.error
     if report.ending is not Ending.SUCCESS:
         error = error or (CANCELLED if report.ending is Ending.CANCELLED else "it failed")
@@ -98,19 +99,19 @@ def plan_result(report: Report, cursor: str = "") -> PlannedResult:
 
 
 def result_id(dispatch: str, heir: str = "") -> str:
-    """The id of the one result of a dispatch: two senders of it send the same message.
+    """Return the deterministic id of a dispatch's result: two senders send the same message.
 
-    `heir`: the worker that gets a copy, because the parent has ended.
+    `heir`: id of the worker that gets a copy, because the parent has ended.
     """
     entropy = hashlib.sha256(f"result of {dispatch} {heir}".encode()).digest()
     return ids.render_ulid(ids.parse_ulid(dispatch) >> 80, entropy)
 
 
 def decide_report(status: int, candidate: Report | None, output: str) -> Report:
-    """What a process's end means: its exit status decides, its answer is the text.
+    """Decide the report of a process that ended: its exit status decides, its answer is the text.
 
-    `status` is negative for a signal, as `subprocess` has it. `candidate` is the last answer that
-    the host's hooks saw; without hooks it is what the process printed.
+    `status` is negative for a signal, as in `subprocess`. `candidate` is the last answer that the
+    host's hooks saw; without a candidate the text is `output`, the process's printed text.
     """
     if status < 0:
         text = candidate.text if candidate is not None else output

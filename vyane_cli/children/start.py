@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def start_launcher(home: Home, worker: str, environment: Mapping[str, str]) -> None:
     """Start the launcher of a child: in a session of its own, without a descriptor of this process.
 
-    What it prints goes to the child's error log. StorageError when it could not be started.
+    The launcher's output goes to the child's error log. Raises StorageError when the launcher
+    could not be started.
     """
     layout = home.layout
     files.make_directories(os.path.dirname(layout.errors(worker)))
@@ -35,7 +36,7 @@ def start_launcher(home: Home, worker: str, environment: Mapping[str, str]) -> N
             env=dict(environment),
             start_new_session=True,
         )
-        if middle.wait():  # it forks at once, so that no host is above the child
+        if middle.wait():  # the launcher forks at once, so no host is an ancestor of the child
             raise ChildProcessError(10, "the launcher did not start")
     except OSError as error:
         raise StorageError(sys.executable, error) from error
