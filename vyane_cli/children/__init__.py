@@ -1,1 +1,1 @@
-"""Child sessions: spawn, launch, result, cancel, topology."""
+"""Child sessions: spawn, launch, report, result, cancel, and the marks of stale workers."""

@@ -72,7 +72,7 @@ REASON_MAX = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReport:
-    """The state of a cancel, as `--json` shows it."""
+    """The state of a cancel, in the form for programs."""
 
     worker_id: str
     children_cancelled: tuple[str, ...]
@@ -105,7 +105,7 @@ class Cancelled(NamedTuple):
 
     @property
     def report(self) -> CancelReport:
-        """Return the state of the cancel for programs."""
+        """Return the state of the cancel in the form for programs."""
         plan = self.cancel
         return CancelReport(
             worker_id=plan.root,

@@ -18,7 +18,7 @@ class CancelOutcome(StrEnum):
     """The outcome of a cancel for one worker."""
 
     STOPPED = "stopped"  # its turn was ended, or no turn ran
-    REFUSED = "refused"  # the cancel message expired or failed unread
+    REFUSED = "refused"  # the cancel message expired or failed, and was never consumed
     GONE = "gone"  # its process is gone, or its session has ended
     UNKNOWN = "unknown"  # the worker has not answered yet
 
@@ -51,7 +51,7 @@ class Reach(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """A cancel as stored in `queue/cancels/{operation}.json`, before any message is sent."""
+    """A cancel as `queue/cancels/{operation}.json` stores it, saved before any message is sent."""
 
     operation: str
     root: str
@@ -161,10 +161,11 @@ ORPHANED_S = 1_200.0
 def orphans(
     workers: Mapping[str, Worker], over_since: Mapping[str, float], now: float
 ) -> list[str]:
-    """Return the ids of running children whose parent ended ORPHANED_S ago or is missing.
+    """Return the ids of children whose parent ended at least ORPHANED_S ago or has no record.
 
+    Only children that may become INTERRUPTED, and that are neither independent nor cancelled.
     `over_since`: id of an ended parent → the time of its end; this time and `now` are Unix
-    seconds. Independent and cancelled children are left out.
+    seconds.
     """
     found = []
     for worker in workers.values():

@@ -163,7 +163,8 @@ def _is_stopped(home: Home, worker: str) -> bool:
     known = registry.Registry(home.layout).workers.get(worker)
     if known is None or known.final:
         return True
-    orphan = known.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
+    # in the record of an orphan `cancel_propagated_from` names its ended parent, not a cancel
+    orphan = known.status is WorkerStatus.INTERRUPTED
     return bool(known.cancel_propagated_from) and not orphan
 
 

@@ -48,7 +48,7 @@ LOST_AFTER_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultReport:
-    """The end of a child, as `--json` shows it."""
+    """The end of a child, in the form for programs."""
 
     worker: str
     status: WorkerStatus
@@ -64,7 +64,7 @@ class EndedChild(NamedTuple):
 
     @property
     def report(self) -> ResultReport:
-        """Return the end of the child for programs."""
+        """Return the end of the child in the form for programs."""
         return ResultReport(
             worker=self.child.id,
             status=self.child.status,
@@ -88,7 +88,8 @@ def settle_child(home: Home, worker_id: str, report: Report) -> EndedChild:
             raise NotFoundError("worker", worker_id)
         check_reportable(child)
         parent = workers.workers.get(child.parent_worker_id or "")
-        orphan = child.status is WorkerStatus.INTERRUPTED  # the same field names its dead parent
+        # in the record of an orphan `cancel_propagated_from` names its ended parent, not a cancel
+        orphan = child.status is WorkerStatus.INTERRUPTED
         failed = report.ending is not Ending.SUCCESS
         if child.cancel_propagated_from and failed and not orphan:
             report = Report(Ending.CANCELLED, report.text, CANCELLED)

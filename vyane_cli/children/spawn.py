@@ -1,8 +1,8 @@
 """Spawn: a child worker with its own logical session, linked to its parent in one commit point.
 
 Commit point: the registry, written last, with the child and its link in one write. A kill before
-it leaves documents that nothing names; a kill after it leaves a child that is fully linked and
-PENDING, which `wait` and `gc` make FAILED when no launcher stands behind it.
+the commit leaves documents that no record names. A kill after the commit leaves a child that is
+fully linked and PENDING, which `wait` and `gc` make FAILED when it has no launcher.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ if TYPE_CHECKING:
 
 
 class Spawned(NamedTuple):
-    """A new child."""
+    """A new child, and its place in tmux."""
 
     child: Worker
     where: str = ""
-    """How to get to it in tmux, in words."""
+    """How to get to the child in tmux, in words; empty for a detached child."""
 
 
 def spawn(home: Home, order: Order) -> Worker:
-    """Make a child and start it: `spawn_child`, for who needs the worker alone."""
+    """Create a child and start it, like `spawn_child`. Returns the worker alone."""
     return spawn_child(home, order).child
 
 
 def spawn_child(home: Home, order: Order) -> Spawned:
-    """Make a child and start it. It is on disk, and its launcher runs, when this returns.
+    """Create a child and start it. The child is on disk, and its launcher runs, on return.
 
-    Everything is checked before anything is written. A child whose program cannot be started is
-    made FAILED by its launcher, and its parent gets a result that says why.
+    All arguments are checked before the first write. When the child's program cannot be started,
+    the launcher makes the child FAILED, and the parent gets a result with the reason.
     """
     order = order._replace(cwd=os.path.abspath(order.cwd or os.getcwd()))
     check_order(order)
@@ -87,7 +87,7 @@ def spawn_child(home: Home, order: Order) -> Spawned:
 
 
 def start_child(home: Home, order: Order, parent_id: str) -> Spawned:
-    """The same for a checked order and a known parent."""
+    """Create a child and start it, like `spawn_child`, for a checked order and a known parent."""
     child_runtime = find_runtime(order.runtime, home.config.runtimes)
     if order.tmux:
         _check_interactive(order, child_runtime)
@@ -96,7 +96,7 @@ def start_child(home: Home, order: Order, parent_id: str) -> Spawned:
     try:
         note_in_timeline(home, plan.parent, EventKind.CHILD_SPAWNED, plan.event)
     except VyaneError:
-        pass  # the registry has the link; a damaged timeline of the parent must not block the child
+        pass  # the registry has the link; the parent's damaged timeline must not block the child
     try:
         return Spawned(plan.child, _start(home, order, plan.child, child_runtime))
     except StorageError as error:
@@ -113,7 +113,10 @@ def _check_interactive(order: Order, child_runtime: ChildRuntime) -> None:
 def _in_worktree(
     home: Home, order: Order, parent_id: str, child_runtime: ChildRuntime
 ) -> SpawnPlan:
-    """The commit, with the work tree made before it: one that fails leaves neither."""
+    """Create the work tree, if one is ordered, then commit the child's records.
+
+    Returns the plan. A failed commit leaves neither records nor the work tree.
+    """
     if not order.worktree:
         return link_child(home, order, parent_id, child_runtime)
     workers = registry.Registry(home.layout).listing()
@@ -134,7 +137,10 @@ def _start(home: Home, order: Order, child: Worker, child_runtime: ChildRuntime)
 
 
 def _fail(home: Home, child: str, reason: str) -> None:
-    """Nothing runs that would say so: the child has failed. If that fails too, `gc` does it."""
+    """Make a child FAILED that could not be started: no process runs that would report it.
+
+    Errors are ignored: `gc` ends the child later.
+    """
     from vyane_cli.children.result import settle_child
 
     report = Report(Ending.ERROR, "", f"it could not be started: {reason}")
@@ -145,7 +151,11 @@ def _fail(home: Home, child: str, reason: str) -> None:
 
 
 def find_parent(home: Home, who: str) -> str:
-    """The id of the worker that is to be the parent: the named one, or the one that runs this."""
+    """Return the id of the parent: the named worker, or the worker that runs this command.
+
+    Only the person may name another worker as the parent. Raises InvalidInputError without a name
+    outside of a worker's session.
+    """
     speaker = whoami(home)
     workers = registry.Registry(home.layout)
     if who:
@@ -165,9 +175,10 @@ def find_parent(home: Home, who: str) -> str:
 
 
 def link_child(home: Home, order: Order, parent_id: str, child_runtime: ChildRuntime) -> SpawnPlan:
-    """Write every record of a child, the registry last. ConflictError when it may not be.
+    """Write every record of a child, the registry last. Returns the plan.
 
-    A kill before the registry leaves documents that nothing names.
+    Raises ConflictError when the parent has ended or the name is taken. A kill before the write
+    of the registry leaves documents that no record names.
     """
     layout = home.layout
     with home.held((LockKind.REGISTRY, "")):
@@ -208,7 +219,7 @@ def link_child(home: Home, order: Order, parent_id: str, child_runtime: ChildRun
 def _free_id(home: Home, workers: registry.Registry) -> str:
     while True:
         candidate = worker_id(home.entropy(6))
-        left = home.layout.inbox(candidate)  # what a kill before the commit point left
+        left = home.layout.inbox(candidate)  # may be left by a kill before the commit point
         if candidate not in workers.workers and not os.path.exists(left):
             return candidate
 
@@ -241,14 +252,17 @@ def _launch(
 
 
 def _session_id(entropy: bytes) -> str:
-    """A random UUID: hosts take no other form for an id that they are given."""
+    """Return a random UUID: hosts accept only this form for a session id that they are given."""
     import uuid
 
     return str(uuid.UUID(bytes=entropy, version=4))
 
 
 def _context(home: Home, parent: Worker) -> str:
-    """What the child inherits, from the parent's timeline; one that is damaged gives nothing."""
+    """Return the context that the child inherits, with the last turns of the parent's timeline.
+
+    A damaged timeline gives no turns.
+    """
     head = home.templates.fill("inherited", parent=parent.name, cwd=parent.cwd or "?")
     path = home.layout.timeline(parent.logical_session_id)
     events: list[dict[str, Any]] = []
@@ -271,7 +285,10 @@ def _head(home: Home, parent: Worker) -> TimelineHead | None:
 
 
 def _share_trace(home: Home, plan: SpawnPlan) -> None:
-    """The parent's further events carry the trace too. A crash after it leaves a trace of one."""
+    """Save the trace in the parent's session, so that the parent's later events carry it too.
+
+    A crash after the save leaves a trace with one member.
+    """
     session = present_session(home, plan.parent.id)
     if session is not None and session.trace != plan.parent.trace_id:
         registry.save_session(home.layout, session._replace(trace=plan.parent.trace_id))

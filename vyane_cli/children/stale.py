@@ -1,8 +1,8 @@
 """Stale workers: mark running workers with no recent activity, and unmark active ones.
 
-The registry says STALE first. The person is called once for each mark, when the worker had time
-for a sign of activity: a clock set ahead, or a machine that slept, causes no call. No process is
-signalled and no mail is held back: a mark is an observation.
+The mark STALE is saved in the registry first. The person is called once for each mark, after the
+worker had time for a sign of activity: a clock that was set ahead, or a machine that slept, causes
+no call. A mark is an observation: processes are not signalled, and mail is not held back.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ VARIABLE = "VYANE_WORKER_HEARTBEAT_TIMEOUT"
 
 
 class Staleness(NamedTuple):
-    """What a look at all workers found. Ids."""
+    """Workers whose stale mark changes, as ids."""
 
     stale: tuple[str, ...] = ()
-    """At work without a sign for too long, and not marked so far."""
+    """Workers at work that gave no sign for too long, and that had no mark before."""
     back: tuple[str, ...] = ()
     """Workers that were marked and have been active since, or whose session has ended."""
 
 
 def mark_stale(home: Home, clock: Clock) -> Staleness:
-    """Mark workers that are stale, and take the mark from those that are not any more.
+    """Mark workers that are stale, and unmark workers that are no longer stale.
 
-    For a round's maintenance and for `gc`. Repeated it changes nothing.
+    For a round's maintenance and for `gc`. Returns the changes. Repeated, it changes nothing.
     """
     moved = _moves(home, clock)
     if moved:
@@ -66,7 +66,7 @@ def mark_stale(home: Home, clock: Clock) -> Staleness:
 
 
 def find_stale(home: Home, clock: Clock) -> Staleness:
-    """What `mark_stale` would do. Nothing is changed, no lock is taken."""
+    """Return the changes that `mark_stale` would make. Changes no state and takes no lock."""
     return _sorted(_moves(home, clock))
 
 
@@ -77,7 +77,10 @@ def _sorted(moved: list[tuple[Worker, Worker]]) -> Staleness:
 
 
 def stale_after_s(home: Home) -> float:
-    """The threshold: VYANE_WORKER_HEARTBEAT_TIMEOUT, else `workers.stale_after_s`, in seconds."""
+    """Return the threshold in seconds: VYANE_WORKER_HEARTBEAT_TIMEOUT or `workers.stale_after_s`.
+
+    Raises InvalidInputError when the variable is not a number of at least 1.
+    """
     given = home.environ.get(VARIABLE, "")
     if not given:
         return float(home.config["workers.stale_after_s"])
@@ -91,20 +94,24 @@ def stale_after_s(home: Home) -> float:
 
 
 def may_be_passed(home: Home, worker: Worker) -> bool:
-    """Whether a worker at work was silent for so long that the project goes on without it.
+    """Return whether a stale worker was silent long enough for its project to go on without it.
 
-    False for one that is marked by this very round, however late its clock says that it is.
+    False for a worker that this round has just marked, however long the wall clock says that the
+    worker was silent.
     """
     return worker.status is WorkerStatus.STALE and was_silent(home, worker)
 
 
 def was_silent(home: Home, worker: Worker) -> bool:
-    """Return whether a worker, of any status, was found silent and has been silent since."""
+    """Return whether a worker, of any status, was found silent and the threshold has passed since.
+
+    Only time in which the machine was awake counts (`is_given_up`).
+    """
     return is_given_up(worker, home.clock(), stale_after_s(home))
 
 
 def _moves(home: Home, clock: Clock) -> list[tuple[Worker, Worker]]:
-    """Return the workers whose record must change: the present record and the new one."""
+    """Return, for each worker whose record must change, the present record and the new one."""
     after_s = stale_after_s(home)
     moved = []
     for worker in registry.Registry(home.layout).listing():
@@ -125,7 +132,7 @@ def _move(home: Home, worker: Worker, clock: Clock, after_s: float) -> Worker | 
     if worker.status is WorkerStatus.STALE:
         if shown is WorkerStatus.STALE and is_stale(worker, sign_s):
             return None
-        back = WorkerStatus.IDLE if shown is WorkerStatus.STALE else shown  # it cannot be told
+        back = WorkerStatus.IDLE if shown is WorkerStatus.STALE else shown  # unknown liveness
         return unmark(worker, check_transition(worker.status, back))
     signs = Signs(
         shown,
@@ -136,7 +143,8 @@ def _move(home: Home, worker: Worker, clock: Clock, after_s: float) -> Worker | 
         long_running_until_s=worker.long_running_until or 0.0,
     )
     if not decide_stale(signs, now_s, after_s).stale:
-        return _watch(worker, seen, sign_s, clock, after_s)  # for any content of its inbox
+        # no mail in the inbox could make it stale, so the inbox is not read
+        return _watch(worker, seen, sign_s, clock, after_s)
     boxes = _boxes(home, worker)
     expects = bool(worker.dispatch_id) or _expects(boxes)
     signs = signs._replace(takeover=bool(takeover_of(boxes)), expects=expects)
@@ -149,7 +157,11 @@ def _move(home: Home, worker: Worker, clock: Clock, after_s: float) -> Worker | 
 def _watch(
     worker: Worker, seen: Look, sign_s: float, clock: Clock, after_s: float
 ) -> Worker | None:
-    """Since when one is silent of which nothing can be told, and which may not become STALE."""
+    """Note or clear the start of the silence of a worker that may not become STALE.
+
+    It is noted when the liveness is unknown or the session's state is damaged. Returns the new
+    record, or None without a change.
+    """
     unsure = seen.liveness is Liveness.UNKNOWN or bool(seen.damaged)
     if worker.stale_since is None:
         silent = unsure and clock.at - sign_s >= after_s
@@ -165,12 +177,12 @@ def _boxes(home: Home, worker: Worker) -> list[Mailbox]:
 
 
 def _expects(boxes: list[Mailbox]) -> bool:
-    """Whether mail lies there that ought to have started a turn."""
+    """Return whether mail is waiting that should have started a turn."""
     return any(entry.waiting and entry.message.startable for box in boxes for entry in box.entries)
 
 
 def _call_for_silent(home: Home, clock: Clock) -> None:
-    """Call the person, once for each mark, when somebody waits for one that stays silent."""
+    """Call the person, once for each mark, about silent workers that somebody waits for."""
     for worker in registry.Registry(home.layout).listing():
         if worker.status is not WorkerStatus.STALE or not is_given_up(worker, clock, TOLD_AFTER_S):
             continue
@@ -184,7 +196,7 @@ def _call_for_silent(home: Home, clock: Clock) -> None:
 
 
 def _is_missed(home: Home, worker: Worker) -> bool:
-    """Whether somebody waits for it: one that only lies idle is worth no call."""
+    """Return whether somebody waits for the worker; an idle worker without mail needs no call."""
     busy = look(home, worker).liveness is Liveness.BUSY
     return busy or bool(worker.dispatch_id) or _expects(_boxes(home, worker))
 
@@ -194,10 +206,10 @@ def _tell(home: Home, worker: Worker, clock: Clock) -> None:
         NeedKind.STALE,
         who=worker.name,
         worker=worker.id,
-        stale_since=worker.stale_since or 0.0,  # once for each time that it became stale
+        stale_since=worker.stale_since or 0.0,  # part of the key: one call for each mark
         name=worker.name,
         minutes=f"{stale_after_s(home) / 60:.0f}",
     )
     if needs.was_resolved(home.layout, call.key):
-        return  # the person has looked
+        return  # the person has resolved this call
     call_person(home, call, clock)

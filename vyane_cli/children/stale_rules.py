@@ -8,43 +8,48 @@ from vyane_cli.sessions.liveness_rules import Liveness
 from vyane_cli.sessions.worker import TRANSITIONS, Worker, WorkerStatus
 
 STALE_AFTER_S = 1_500.0
-"""Longer than `upkeep`'s ORPHANED_S, within which an ended session may return by itself."""
+"""Seconds without a sign after which a worker is stale; longer than `cancel_rules.ORPHANED_S`.
+
+Within ORPHANED_S an ended session may return by itself.
+"""
 
 
 class Signs(NamedTuple):
-    """What is known of one worker when it is looked at."""
+    """The evidence about one worker at one moment."""
 
     status: WorkerStatus
-    """As shown: the stored one, moved by what its session does."""
+    """Status as shown: the stored status, moved by what the session does."""
     liveness: Liveness
     last_s: float
-    """Its last sign: a hook, a tick, a word of its own, something printed. Unix seconds."""
+    """Time of the worker's last sign (hook, tick, message or printed text), in Unix seconds."""
     attended: bool = False
-    """A person sits at it."""
+    """A person attends the session."""
     takeover: bool = False
-    """A takeover of it is not over."""
+    """A takeover of the worker has not ended."""
     expects: bool = False
-    """Mail that may start a turn waits for it, or a parent for its result."""
+    """Mail that may start a turn waits for the worker, or a parent waits for its result."""
     long_running_until_s: float = 0.0
+    """End of the silence that the worker announced, in Unix seconds; 0: none announced."""
 
 
 class StaleVerdict(NamedTuple):
-    """Whether it is stale, and the rule that says so."""
+    """A decision whether a worker is stale, and the rule that decided."""
 
     stale: bool
     rule: str
 
 
 TOLD_AFTER_S = 300.0
-"""For so long a marked worker must stay silent before the person is called."""
+"""Seconds that a marked worker must stay silent before the person is called."""
 
 
 def mark(
     worker: Worker, sign_s: float, clock: Clock, status: WorkerStatus = WorkerStatus.STALE
 ) -> Worker:
-    """The worker as it is found stale, whose last sign was at `sign_s`.
+    """Return the worker with a stale mark. `sign_s`: time of its last sign, in Unix seconds.
 
-    Another `status`: one that may not become STALE; only since when it is silent is kept.
+    For a worker that may not become STALE, `status` is its present status: then only the start
+    of the silence is recorded.
     """
     return worker._replace(
         status=status,
@@ -55,25 +60,29 @@ def mark(
 
 
 def unmark(worker: Worker, status: WorkerStatus) -> Worker:
-    """Return the worker without its stale mark."""
+    """Return the worker with this status and without its stale mark."""
     return worker._replace(status=status, stale_since=None, stale_boot="", stale_awake_ms=0)
 
 
 def is_given_up(worker: Worker, clock: Clock, after_s: float = STALE_AFTER_S) -> bool:
-    """Whether a worker that was found silent has been so for as long once more.
+    """Return whether at least `after_s` seconds have passed since a worker was found silent.
 
-    The mark rests on the wall clock, which may have been set ahead, and a machine that slept gave
-    nobody the time for a sign; from the mark on only time counts in which the machine was awake.
+    The mark depends on the wall clock, which may have been set ahead, and a machine that slept
+    left no worker the time for a sign. So after the mark only time in which the machine was awake
+    counts.
     """
     if worker.stale_since is None:
         return False
     if worker.stale_boot != clock.boot:
-        return True  # nothing of that boot works any more
+        return True  # no process of that boot runs any longer
     return clock.awake_ms - worker.stale_awake_ms >= after_s * 1000
 
 
 def decide_stale(signs: Signs, now_s: float, after_s: float = STALE_AFTER_S) -> StaleVerdict:
-    """First match. Total. Age alone proves no death: a stale worker goes on with its next sign."""
+    """Decide whether a worker is stale: the first matching rule decides. Total.
+
+    Age alone does not prove that a worker is dead: a stale worker goes on with its next sign.
+    """
     if WorkerStatus.STALE not in TRANSITIONS[signs.status]:
         return StaleVerdict(False, "not-at-work")
     if now_s - signs.last_s < after_s:
@@ -83,5 +92,5 @@ def decide_stale(signs: Signs, now_s: float, after_s: float = STALE_AFTER_S) -> 
     if signs.long_running_until_s > now_s:
         return StaleVerdict(False, "long-running")
     if signs.liveness is Liveness.IDLE and signs.attended and not signs.expects:
-        return StaleVerdict(False, "at-rest")  # it waits for its person, as it should
+        return StaleVerdict(False, "at-rest")  # waiting for the person is its normal state
     return StaleVerdict(True, "silent")

@@ -1,4 +1,4 @@
-"""Start the launcher of a child: a process that outlives the command which spawned the child."""
+"""Start of a child's launcher: a process that outlives the command which spawned the child."""
 
 from __future__ import annotations
 
