@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +19,8 @@ def contract() -> Contract:
 
 
 @pytest.fixture
-def serve(contract: Contract) -> Iterator[Any]:
-    """Starts servers with options."""
+def serve(contract: Contract, tmp_path: Path) -> Iterator[Any]:
+    """Starts servers with options; they end before the test's folder, to which they may write."""
     started: list[MockDiscord] = []
 
     def start(**options: Any) -> MockDiscord:
