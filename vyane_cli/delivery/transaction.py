@@ -1,7 +1,8 @@
 """Transaction: one session's inboxes and timeline, changed together under their locks.
 
-Load, decide, claim; settle. Only the class `Desk` advances the state of a message. A tick uses it,
-and so do `gc`, for sessions that no longer tick, and a host without hooks.
+Load, decide, claim; settle. Only the class `Desk` advances the state of a session's mail. A tick
+uses it, and so do `gc`, for sessions that no longer tick, and a host without hooks. (`attempts`
+records attempts alone; `upkeep/expire` and `conversations/push` settle inboxes without a session.)
 """
 
 from __future__ import annotations
@@ -342,9 +343,9 @@ class _Open:
         self.timeline.close()
 
     def commit(self, plan: TickPlan) -> None:
-        """Commit a plan: first the notifications to send, then the turn, then the mail.
+        """Commit a plan: save the notifications to send, then write the turn, then the mail.
 
-        The turn is written before the mail, because mail may name the turn.
+        The turn is written before the mail, because the mail may name the turn.
         """
         if plan.expired or plan.need_user:
             from vyane_cli.mail.outcomes import save_outcomes
