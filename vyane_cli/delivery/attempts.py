@@ -1,4 +1,4 @@
-"""Attempts: try to start a turn in a session, and record the try with its rule."""
+"""Start attempts: try to start a turn in a session, and record the attempt with its rule."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 def record_start(
     home: Home, worker: Worker, clock: Clock, way: str, choose: Choose
 ) -> Decision | None:
-    """Record what `choose` decides for a worker's mail. Under its inbox locks; None: for nothing.
+    """Record the decision of `choose` about a worker's mail. The caller holds the inbox locks.
 
-    It is offered by lane, without what waits behind a takeover. A start is counted, so that the
-    gates see it; a refusal is recorded once.
+    `choose` gets the entries by lane, without those that wait behind a takeover. A start is counted
+    in the head, so that the gates see it. A decision whose rule the entry already has is not
+    recorded again. Return the decision; None if `choose` found no message.
     """
     layout = home.layout
     paths = boxes_of(home, worker.id, worker.logical_session_id)

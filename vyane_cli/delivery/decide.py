@@ -1,4 +1,4 @@
-"""Decide one hook call: HookCall + Snapshot → a plan of everything that the call changes."""
+"""The plan of one hook call: HookCall + Snapshot → everything that the call changes, as data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 FAILURE_PAUSE_MS = 60_000
-"""After an API error other sessions' ticks ring no earlier than this."""
+"""Milliseconds after a session's API error before the ticks of other sessions ring it."""
 
 
 def plan_tick(snapshot: Snapshot, call: HookCall) -> TickPlan:
-    """Plan one call. Pure and total: the same inputs give the same plan, and it never raises."""
+    """Plan one call. Pure and total: the same inputs give the same plan, and no input raises."""
     if call.subagent:
         return _subagent(snapshot, call)
     draft = MailboxDrafts(snapshot)
@@ -37,7 +37,7 @@ def plan_tick(snapshot: Snapshot, call: HookCall) -> TickPlan:
     keep_handshake(draft, snapshot, call, state)
     moment = moment_of(call)
     if moment is Moment.PROMPT and standing is Standing.SAME:
-        moment = None  # in the middle of a turn: the prompt event is a receipt, no pull
+        moment = None  # in the middle of a turn the prompt event is only a receipt
     if stale or snapshot.silent:
         moment = None
     if moment is None:
@@ -48,7 +48,10 @@ def plan_tick(snapshot: Snapshot, call: HookCall) -> TickPlan:
 
 
 def _subagent(snapshot: Snapshot, call: HookCall) -> TickPlan:
-    """A subagent never receives messages and moves no turn; under control its tools are denied."""
+    """Plan the call of a subagent: it never receives messages and never moves a turn.
+
+    Its tool calls are denied while a message that interrupts is unsettled.
+    """
     draft = MailboxDrafts(snapshot)
     deny = ""
     if call.event is HostEvent.TOOL:
@@ -99,7 +102,10 @@ def _finish(
 
 
 def move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[Transition, bool]:
-    """The turn after the call, and whether the call proves that its turn went on."""
+    """Move the turn by one call.
+
+    Return the transition, and whether the call proves that its turn continued.
+    """
     state = Transition(snapshot.timeline)
     clock = snapshot.clock
     origin = origin_of(call)
@@ -143,7 +149,7 @@ def move_turn(snapshot: Snapshot, call: HookCall, standing: Standing) -> tuple[T
 
 
 def _is_over(snapshot: Snapshot, call: HookCall, opened: turns.OpenTurn) -> bool:
-    """Return whether an open turn has ended without an event that says so."""
+    """Return whether the open turn has ended although no event reported its end."""
     if snapshot.open_present is False or opened.session in snapshot.gone:
         return True
     if opened.session != call.session:
@@ -158,9 +164,11 @@ def _is_over(snapshot: Snapshot, call: HookCall, opened: turns.OpenTurn) -> bool
 def _break_off(
     state: Transition, snapshot: Snapshot, code: str, origin: Mapping[str, Any]
 ) -> Transition:
-    """End a turn without a terminal. A delivery that was never told has not begun its turn.
+    """End a turn whose terminal event is missing.
 
-    Its tick was killed before it could say so: what is told is the turn's next event.
+    A tick records the output of a delivery as the next event of the turn that the delivery starts.
+    Without that event the tick was killed first, so the turn ends as `submit_failed`: it never
+    began.
     """
     opened, clock = state.head.open, snapshot.clock
     if opened is not None and opened.trigger is Trigger.DELIVERY and opened.seq == state.head.seq:
@@ -196,10 +204,13 @@ def _start(
 def _observe(
     state: Transition, snapshot: Snapshot, call: HookCall, origin: Mapping[str, Any]
 ) -> Transition:
-    """Tool calls that the timeline has not, by their ids; at the end of a turn also its usage."""
+    """Record the tool calls that the timeline does not have yet, by their ids.
+
+    At the end of a turn, also record its usage, and the reason if the transcript is unreadable.
+    """
     if state.head.open is None:
         return state
-    fresh = state.head.open != snapshot.timeline.open  # its past is not this turn's
+    fresh = state.head.open != snapshot.timeline.open  # `observed` belongs to an earlier turn
     seen = set() if fresh else set(snapshot.observed)
     ends = call.event is not HostEvent.BATCH
     for tool in (*call.tools, *(snapshot.tools if ends else ())):

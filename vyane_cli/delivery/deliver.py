@@ -1,4 +1,4 @@
-"""Deliver: the third step of a plan, which chooses the messages that a call hands over."""
+"""Hand-over, the third step of a plan: the mail that a call shows, and how it is settled."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 def hand_over(
     draft: MailboxDrafts, snapshot: Snapshot, call: HookCall, moment: Moment, state: Transition
 ) -> TickPlan:
-    """Choose, render and claim what this call hands over."""
+    """Choose, render and claim the mail that this call hands over. Return the plan."""
     idle = (Moment.PROMPT, Moment.STOP, Moment.WATCH, Moment.SESSION_START)
     if moment in idle and (call.attended or moment is not Moment.PROMPT):
-        settle_idle_cancels(draft, state)  # not that of a child whose one turn begins here
+        settle_idle_cancels(draft, state)  # not at the prompt that starts a child's only turn
     liveness = Liveness.BUSY if state.head.open is not None else Liveness.IDLE
     limits = snapshot.limits
     opened = snapshot.timeline.open
@@ -68,7 +68,7 @@ def hand_over(
     takeover = takeover_of(draft.mailboxes())
     for number, entry in in_order(draft):
         if entry.message.kind is MessageKind.CANCEL and moment not in CANCELLING:
-            continue  # it is no text: it denies tools and ends the turn
+            continue  # a cancel is not shown as text: it denies tools and ends the turn
         readings = Readings(draft.head, liveness, snapshot.clock.boot_ms, limits)
         fence = ask_fence(entry.message, takeover)
         lane, position = entry.message.lane, entry.message.position
@@ -87,7 +87,7 @@ def hand_over(
             rule = rule or decision.rule
         elif decision.verdict is DeliveryVerdict.HOLD:
             held.append((entry, decision))
-    if moment is Moment.STOP and start is not None:  # other mail rides along
+    if moment is Moment.STOP and start is not None:  # other mail goes along with the start
         rest = [
             item
             for item in in_order(draft)
@@ -176,7 +176,7 @@ def _show(
 def _continue(
     state: Transition, snapshot: Snapshot, call: HookCall, shown: Iterable[tuple[int, MailEntry]]
 ) -> Transition:
-    """The turn that a delivery at a Stop begins: the host keeps its id for it."""
+    """Start the turn that a delivery at a Stop makes happen. The host keeps its turn id for it."""
     before = snapshot.timeline.open
     return turns.start(
         state,
@@ -202,7 +202,10 @@ def interrupt(
     state: Transition,
     given: list[tuple[int, MailEntry]],
 ) -> TickPlan:
-    """The next tool does not run: interruption and injection in one step."""
+    """Plan a call before a tool: deny the tool because of a takeover or a cancel.
+
+    The reply that denies the tool also shows the takeover: interruption and injection in one step.
+    """
     templates = snapshot.templates
     cancels = [item for item in given if item[1].message.kind is MessageKind.CANCEL]
     takeovers = [item for item in given if item[1].message.kind is not MessageKind.CANCEL]
@@ -239,7 +242,10 @@ def interrupt(
 
 
 def _interrupting(entry: MailEntry, call: HookCall) -> bool:
-    """A takeover that was given at a tool of this batch: its other calls must not run either."""
+    """Return whether the entry is a takeover that was given at a tool of this batch.
+
+    The other calls of that batch must not run either.
+    """
     shown = entry.status is MessageStatus.DELIVERED or entry.claim is not None
     control = entry.message.lane is Lane.CONTROL and entry.rule in ("tool/control", "")
     same = entry.turn == call.turn or entry.claim is not None
@@ -253,7 +259,10 @@ def end_turn(
     state: Transition,
     cancels: list[tuple[int, MailEntry]],
 ) -> TickPlan:
-    """At the end of a batch a cancel ends the turn: consumed when the host has been told."""
+    """End the turn for a cancel, at the end of a batch.
+
+    The cancel is consumed when the reply has been written to the host.
+    """
     reason = str(cancels[0][1].message.payload.get("reason") or "cancelled")
     draft.put(
         Op.CLAIM,
@@ -280,7 +289,7 @@ def end_turn(
 
 
 def settle_idle_cancels(draft: MailboxDrafts, state: Transition) -> None:
-    """Nothing runs that could be stopped: the cancel is settled without a start."""
+    """Settle the waiting cancels without a start, if nothing runs that they could stop."""
     idle = [
         item
         for item in draft.all()
@@ -291,7 +300,7 @@ def settle_idle_cancels(draft: MailboxDrafts, state: Transition) -> None:
 
 
 def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: DeliveryLimits) -> Markers:
-    """What the marker files must say of these inboxes; the first is the worker's own."""
+    """Return the markers that match these inboxes. The first inbox is the worker's own."""
     pending = control = proof = False
     due: int | None = None
     head: Head | None = None
@@ -305,7 +314,7 @@ def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: DeliveryLimits)
                 proof = True
                 by_tool = message.lane is Lane.CONTROL and entry.rule == "tool/control"
                 control = control or by_tool
-                if entry.claim is not None and message.startable:  # if its process dies
+                if entry.claim is not None and message.startable:  # in case the process dies
                     grace = limits.handed_grace_ms
                     due = grace if due is None else min(due, grace)
                 continue
@@ -320,7 +329,7 @@ def plan_markers(boxes: Iterable[Mailbox], clock: Clock, limits: DeliveryLimits)
 
 
 def _wait_ms(entry: MailEntry, head: Head, clock: Clock, limits: DeliveryLimits) -> int:
-    """In how long this message is worth another try, as far as the clock can tell."""
+    """Return the milliseconds until another attempt is worthwhile; 0: now, or unknown."""
     if entry.handed:
         return limits.handed_grace_ms
     readings = Readings(head, Liveness.IDLE, clock.boot_ms, limits)
@@ -329,7 +338,10 @@ def _wait_ms(entry: MailEntry, head: Head, clock: Clock, limits: DeliveryLimits)
 
 
 def plan_unshown(head: Head, showing: Showing, clock: Clock) -> tuple[InboxChange, ...]:
-    """The output could not be written: the messages are pending again, marked."""
+    """Return the changes to record when the output could not be written.
+
+    The messages are pending again, marked.
+    """
     start = showing.start
     if start is not None and head.handshake is not None and head.handshake.id == start.message.id:
         head = head._replace(handshake=None)
@@ -338,7 +350,7 @@ def plan_unshown(head: Head, showing: Showing, clock: Clock) -> tuple[InboxChang
 
 
 def plan_settle(head: Head, showing: Showing, clock: Clock) -> tuple[InboxChange, ...]:
-    """Return the changes to record once the output has been written, on the current head."""
+    """Return the changes to record when the output has been written, based on the current head."""
     start = showing.start
     if start is not None:
         starts = (*recent_starts(head, clock.boot_ms), clock.boot_ms)
@@ -363,7 +375,7 @@ def plan_settle(head: Head, showing: Showing, clock: Clock) -> tuple[InboxChange
 
 
 def settle_turn(state: Transition, showing: Showing, clock: Clock, *, shown: bool) -> Transition:
-    """What the timeline says of an output that is out, or could not be written."""
+    """Return the transition that records whether the output was written or failed."""
     payload = {
         "message_ids": [entry.message.id for _, entry in showing.entries],
         "transport": showing.transport,
@@ -382,7 +394,7 @@ def settle_turn(state: Transition, showing: Showing, clock: Clock, *, shown: boo
 def _for_each_box(
     op: Op, showing: Showing, fields: Mapping[str, Any], head: Head
 ) -> tuple[InboxChange, ...]:
-    touched: dict[int, list[str]] = {0: []}  # the head is in the worker's own inbox alone
+    touched: dict[int, list[str]] = {0: []}  # only the worker's own inbox has a head
     for number, entry in showing.entries:
         touched.setdefault(number, []).append(entry.message.id)
     return tuple(

@@ -1,4 +1,4 @@
-"""Evidence: the second step of a plan, which decides what a call proves about earlier mail."""
+"""Evidence, the second step of a plan: what a call proves about mail handed over before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from vyane_cli.timeline.turns import Transition
 def settle_evidence(
     draft: MailboxDrafts, snapshot: Snapshot, call: HookCall, state: Transition, proves: bool
 ) -> list[MailEntry]:
-    """What this call proves about mail that was handed over before it: the takeovers read."""
+    """Record what this call proves about mail that was handed over before it.
+
+    Also consume messages that launched the session, and expire messages whose time to live has
+    passed. Return the takeovers that were read.
+    """
     read: list[MailEntry] = []
     clock = snapshot.clock
     opened = state.head.open
@@ -80,13 +84,16 @@ def follow_takeovers(
     state: Transition,
     read: Iterable[MailEntry] = (),
 ) -> Transition:
-    """TakeoverConsumed at the end of the carrying turn; until then the head remembers it."""
+    """Emit TakeoverConsumed at the end of the turn that carries the takeover.
+
+    Until then the head remembers the takeover. Return the transition.
+    """
     running = state.head.open
     over: list[str] = []
     carried = draft.head.takeover
     for entry in read:
         if running is not None and entry.turn in ("", running.native):
-            over += [carried.id] if carried is not None else []  # the later one has its turn
+            over += [carried.id] if carried is not None else []  # the later takeover replaces it
             carried = Carried(entry.message.id, running.id)
         else:
             over.append(entry.message.id)
@@ -108,7 +115,7 @@ def follow_takeovers(
 def _taken(
     draft: MailboxDrafts, number: int, entry: MailEntry, call: HookCall, clock: Clock
 ) -> None:
-    """The prompt event names it: the host did take what the watch gave it."""
+    """Mark a message as delivered: the prompt event names it, so the host took it by a watch."""
     head = draft.head
     if head.handshake is not None and head.handshake.id == entry.message.id:
         head = head._replace(handshake=head.handshake._replace(stage=HandshakeStage.WAIT_DONE))
@@ -140,9 +147,9 @@ def _not_taken(entry: MailEntry, snapshot: Snapshot, call: HookCall) -> bool:
 
 
 def _is_unanswered(entry: MailEntry, snapshot: Snapshot, call: HookCall) -> bool:
-    """Whether this session has let every start with it pass for too long."""
+    """Return whether this session has left every start with the message unanswered for too long."""
     if call.event not in (HostEvent.FILE_CHANGED, HostEvent.IDLE) or entry.offered_ms is None:
-        return False  # the session has ended, or a prompt carries the message
+        return False  # the session has ended, or a prompt takes the message along
     there = entry.session == call.session and entry.session not in snapshot.gone
     return there and is_late(entry.offered_ms, snapshot.clock.boot_ms, snapshot.limits)
 
@@ -156,7 +163,7 @@ def _call_for_start(draft: MailboxDrafts, snapshot: Snapshot, message_id: str) -
 def _proof(
     entry: MailEntry, call: HookCall, turn: str, running: str, proves: bool, snapshot: Snapshot
 ) -> str:
-    """`consumed`, why it is pending again, or nothing yet."""
+    """Return `consumed`, or the reason why the message is pending again; empty: no proof yet."""
     if entry.session != call.session:
         return "session-ended" if entry.session else ""
     by_tool = entry.message.lane is Lane.CONTROL and call.event is HostEvent.TOOL
@@ -171,8 +178,8 @@ def _proof(
         return "consumed"
     if not entry.turn or entry.turn == running:
         return "session-ended" if snapshot.carrier_gone else ""
-    # the carrying turn has ended and no event of it came: a text that began the turn by a watch
-    # stays in the conversation after Esc (measured), anything else given at a prompt does not
+    # the carrying turn ended without any event: a text that started the turn by a watch stays in
+    # the conversation after Esc (measured), other text that was given at a prompt does not
     goes_on = call.event in (HostEvent.PROMPT, HostEvent.TOOL, HostEvent.BATCH, HostEvent.STOP)
     if entry.started and goes_on and entry.rule.startswith(("watch/", "rewake/")):
         return "consumed"
@@ -180,7 +187,10 @@ def _proof(
 
 
 def _other_process(entry: MailEntry, call: HookCall, clock: Clock) -> bool:
-    """Whether it was given to an earlier process of this session; by age where none is known."""
+    """Return whether the message was given to an earlier process of this session.
+
+    If one of the processes is unknown, the message's age decides.
+    """
     if entry.host is not None and call.process is not None:
         return entry.host != (call.process.pid, call.process.start)
     age = age_ms(entry.moved_ms, clock.boot_ms)
@@ -188,7 +198,10 @@ def _other_process(entry: MailEntry, call: HookCall, clock: Clock) -> bool:
 
 
 def _expired(entry: MailEntry, clock: Clock) -> bool:
-    """Over on the wall clock and, in the same boot, over on the boot clock too."""
+    """Return whether the message's time to live has passed.
+
+    The boot clock decides in the boot in which the message was stored, else the wall clock.
+    """
     ttl_ms = entry.message.ttl_seconds * 1000
     over = clock.now_ms - entry.message.ts * 1000 >= ttl_ms
     if entry.boot and entry.boot == clock.boot and entry.boot_ms:
@@ -199,12 +212,15 @@ def _expired(entry: MailEntry, clock: Clock) -> bool:
 def keep_handshake(
     draft: MailboxDrafts, snapshot: Snapshot, call: HookCall, state: Transition
 ) -> None:
-    """Close the handshake with any terminal of its turn; release one that never started."""
+    """Close the handshake with any terminal event of its turn.
+
+    Release a handshake whose turn never started, or whose session is gone.
+    """
     handshake = draft.head.handshake
     if handshake is None:
         return
     finished = any(event.kind is EventKind.TURN_FINISHED for event in state.events)
-    before = snapshot.boxes[0].head.handshake  # this call's prompt event may just have begun it
+    before = snapshot.boxes[0].head.handshake  # this call's prompt may just have started it
     began = before is not None and before.stage is HandshakeStage.WAIT_DONE
     done = handshake.stage is HandshakeStage.WAIT_DONE and (
         (finished and began) or state.head.open is None

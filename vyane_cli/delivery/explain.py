@@ -1,4 +1,4 @@
-"""Explain the plan of a call for a dry run, without changes and without a lock."""
+"""The plan of a call for the current state, in words: without any change and without a lock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def said_in(reply: Reply) -> dict[str, Any]:
-    """The parts of a reply that say something."""
+    """Return the parts of a reply that are not empty."""
     return {key: value for key, value in reply._asdict().items() if value}
 
 
@@ -51,7 +51,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMessage:
-    """A message that would wait on, and by which rule."""
+    """A message that would stay pending, and the rule that holds it."""
 
     id: str
     rule: str
@@ -61,7 +61,7 @@ class HeldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNotice:
-    """What the main worker of a project would be told, or why it would not be."""
+    """The notice that the main worker of a project would get, or the rule that refuses it."""
 
     project: str
     to: str | None
@@ -75,7 +75,7 @@ class PlannedNotice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTick:
-    """What a tick would change and print."""
+    """Everything that a tick would change and print."""
 
     event: str
     session: str
@@ -91,7 +91,7 @@ class PlannedTick:
 
 
 PlanNotice = Callable[["Home", str, HookCall], PlannedNotice | None]
-"""What the main worker of a worker's project would be told; None when none is due."""
+"""Function that plans the notice for the main worker of a worker's project; None: none is due."""
 
 
 def explain(home: Home, call: HookCall, host: Host, plan_notice: PlanNotice) -> PlannedTick:
@@ -136,7 +136,11 @@ def explain(home: Home, call: HookCall, host: Host, plan_notice: PlanNotice) -> 
 
 
 def call_for_worker(home: Home, who: str, *, looking: bool = False) -> HookCall:
-    """The call of a worker for its mail; its own when `who` is empty and it runs in a session."""
+    """Return the call by which a worker asks for its mail.
+
+    If `who` is empty, the worker is the caller's own, which must run in a session. RefusedError for
+    a session whose host has hooks, unless `looking`.
+    """
     workers = registry.Registry(home.layout)
     if not who:
         speaker = whoami(home)

@@ -1,6 +1,6 @@
-"""Gating: the delivery table and the gates decide whether a message is handed over at a moment.
+"""Gating: the delivery table and the gates, which decide whether a message is handed over now.
 
-No gate consumes a message: a refused message stays pending and is tried again.
+No gate ever consumes a message: a refused message stays pending and is tried again.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from vyane_cli.sessions.liveness_rules import Liveness
 
 
 class Telling(NamedTuple):
-    """What the gates look at beside the target."""
+    """A notice of vyane as the gates see it, and the notice that the target got last."""
 
     digest: str
     told_digest: str = ""
-    """Of the notice that the target was told last."""
+    """Digest of the notice that the target got last."""
     told_ms: int | None = None
-    """Boot clock of it; None: never, or in another boot."""
+    """Boot clock time of that notice, in milliseconds; None: never, or in another boot."""
     waiting: str = ""
     """Id of a notice that the target has not read yet."""
     stall_ms: int | None = None
-    """For how long nothing moved; None: the notice is of something that did."""
+    """Milliseconds without any progress; None: the notice is about a change."""
     stall_after_ms: int = 900_000
 
 
@@ -34,25 +34,25 @@ HOUR_MS = 60 * MINUTE_MS
 
 
 class Moment(StrEnum):
-    """When a host asks."""
+    """A moment at which a host asks for mail."""
 
-    SESSION_START = "session-start"  # a person sits there: control and direct mail begin a turn
-    UNATTENDED_START = "unattended-start"  # a prompt follows by itself
+    SESSION_START = "session-start"  # a person is there: control and direct mail wait for REWAKE
+    UNATTENDED_START = "unattended-start"  # a prompt follows without a person
     REWAKE = "rewake"  # the second handler of SessionStart
     PROMPT = "prompt"
     TOOL = "tool"
     BATCH = "batch"
     STOP = "stop"
     WATCH = "watch"
-    CALL = "call"  # a host without hooks asks
+    CALL = "call"  # a host without hooks asks for mail
 
 
 class DeliveryVerdict(StrEnum):
-    """What happens to a message at a moment."""
+    """The decision about a message at a moment."""
 
-    DELIVER = "deliver"  # inside a turn that runs anyway
-    START = "start"  # it makes a turn happen, if its gates let it
-    RIDE = "ride"  # it goes along when something else makes a turn happen
+    DELIVER = "deliver"  # within a turn that runs anyway
+    START = "start"  # it starts a turn, if its gates are open
+    RIDE = "ride"  # it goes along when something else starts a turn
     HOLD = "hold"
 
 
@@ -84,14 +84,14 @@ MATRIX: Mapping[Moment, Mapping[Lane, DeliveryVerdict]] = {
 
 
 class Gate(StrEnum):
-    """A check before a start, by the name that timeline, docs and `why` use."""
+    """A check before a start, under the name that the timeline, the docs and `why` use."""
 
     SINGLE_ITEM = "single-item"
     TARGET_BUSY = "target-busy"
     TOO_SOON = "too-soon"
     RATE_GUARD = "rate-guard"
-    SAME_ITEM = "same-item"  # of notices
-    TRUE_STALL = "true-stall"  # of notices
+    SAME_ITEM = "same-item"  # only for notices
+    TRUE_STALL = "true-stall"  # only for notices
 
 
 # fmt: off
@@ -99,7 +99,7 @@ GATES: Mapping[Lane, tuple[Gate, ...]] = {
     Lane.CONTROL: (),
     Lane.DIRECT:  (Gate.RATE_GUARD, Gate.SINGLE_ITEM, Gate.TARGET_BUSY),
     Lane.NORMAL:  (Gate.RATE_GUARD, Gate.SINGLE_ITEM, Gate.TARGET_BUSY, Gate.TOO_SOON),
-    Lane.QUIET:   (),  # never starts
+    Lane.QUIET:   (),  # never starts a turn
 }
 # fmt: on
 
@@ -113,29 +113,30 @@ NOTICE_GATES: Mapping[Gate, str] = {
     Gate.TRUE_STALL: "it is of a change; or of a stall, and for 15 minutes no task changed, no "
     "turn ended well, and nobody works",
 }
-"""What vyane's own notices to a main worker pass before one becomes a message, in this order;
-when each gate is open, for people.
+"""Gates that vyane's own notice to a main worker passes before it becomes a message, in this order.
+
+Each text says, for people, when the gate is open.
 """
 
 
 class Readings(NamedTuple):
-    """What the gates look at: one target, at one instant of the boot clock."""
+    """The readings that the gates judge: one target, at one instant of the boot clock."""
 
     head: Head
     liveness: Liveness
     boot_ms: int
     limits: DeliveryLimits = DeliveryLimits()
     notice: Telling | None = None
-    """Beside the target, when vyane itself has something to tell it."""
+    """The notice that vyane itself has for the target; None: it has none."""
 
 
 class Decision(NamedTuple):
-    """What happens to one message, and the row or gate that says so."""
+    """The decision about one message, and the row or gate that made it."""
 
     verdict: DeliveryVerdict
     rule: str
     again_ms: int | None = None
-    """In how many milliseconds it is worth asking again; None: at the next event."""
+    """Milliseconds until asking again is worthwhile; None: at the next event."""
     readings: Mapping[str, object] = {}
 
 
@@ -143,7 +144,7 @@ def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -
     """Decide for one message at one moment. Total: every input has a row."""
     waking = moment in (Moment.WATCH, Moment.REWAKE)
     if lane is Lane.CONTROL and waking and readings.liveness is Liveness.BUSY:
-        # the running turn's next tool call interrupts it: a wake would come as text beside it
+        # the next tool call interrupts the running turn; a wake would arrive as text beside it
         return Decision(DeliveryVerdict.HOLD, "control-of-a-busy-session")
     verdict = MATRIX[moment][lane]
     rule = f"{moment}/{lane}"
@@ -159,18 +160,24 @@ def decide(moment: Moment, lane: Lane, position: Position, readings: Readings) -
 
 
 FENCED = (MessageKind.TASK_DISPATCH, MessageKind.CONTEXT_INJECT)
-"""Kinds that ask for work: what was asked before a takeover waits until the takeover has ended."""
+"""Kinds that ask for work. Work asked for before a takeover waits until the takeover has ended."""
 
 
 def ask_fence(message: Message, takeover: str) -> Decision | None:
-    """The refusal of older work while a takeover (its id, else empty) is not over."""
+    """Return the refusal of work that is older than an open takeover; None for other messages.
+
+    `takeover` is the id of the open takeover, or empty.
+    """
     if message.kind in FENCED and message.id < takeover:  # ids sort by time
         return Decision(DeliveryVerdict.HOLD, "takeover-fence", None, {"takeover": takeover})
     return None
 
 
 def decide_notice(readings: Readings) -> Decision:
-    """Whether a notice may become a message of its target now. A refused one stays where it is."""
+    """Decide whether a notice may become a message for its target now.
+
+    A refused notice stays where it is.
+    """
     for gate in NOTICE_GATES:
         refusal = ask(gate, readings)
         if refusal is not None:
@@ -179,7 +186,7 @@ def decide_notice(readings: Readings) -> Decision:
 
 
 def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | None:
-    """None when the gate is open, else the refusal with the reading behind it."""
+    """Ask one gate. Return None if it is open, else the refusal with the reading behind it."""
     head, limits, now = readings.head, readings.limits, readings.boot_ms
     notice = readings.notice
     match gate:
@@ -222,18 +229,21 @@ def ask(gate: Gate, readings: Readings, *, at_stop: bool = False) -> Decision | 
 
 
 def age_ms(then_ms: int, now_ms: int) -> int | None:
-    """Return the age on the boot clock; None (ended) when negative: the machine was restarted."""
+    """Return the age by the boot clock, in milliseconds.
+
+    None if it would be negative: the machine has rebooted since, so the time has passed.
+    """
     return now_ms - then_ms if now_ms >= then_ms else None
 
 
 def is_late(then_ms: int, now_ms: int, limits: DeliveryLimits) -> bool:
-    """Whether a turn that was to begin then has had its time: a person is to be called."""
+    """Return whether a turn expected since `then_ms` is late, so that a person must be called."""
     waited = age_ms(then_ms, now_ms)
     return waited is None or waited >= limits.start_wait_ms
 
 
 def recent_starts(head: Head, now_ms: int) -> tuple[int, ...]:
-    """The starts of the last hour, by the boot clock."""
+    """Return the starts of the last hour, in milliseconds of the boot clock."""
     return tuple(ms for ms in head.starts_ms if 0 <= now_ms - ms < HOUR_MS)
 
 

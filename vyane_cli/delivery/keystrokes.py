@@ -1,4 +1,4 @@
-"""Keystrokes: reach an idle session in tmux by one typed line, after proof of its pane."""
+"""Keystrokes: wake an idle session in tmux by one typed line, after proof of its pane."""
 
 from __future__ import annotations
 
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 
 WAY = "tmux"
 WATCH_FAILED_S = 10.0
-"""Mail that an idle, watched session has not taken for so long: its watch is lost."""
+"""Seconds after which the watch of an idle session counts as lost if the mail was not taken."""
 IN_USE = "tmux/input-in-use"
 
 
 def type_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
-    """Type the line, if the session is idle, unwatched, in tmux, and its box is empty."""
+    """Type the line if the session is idle, attended, in tmux, and its input box is empty.
+
+    A session with a watch gets the line only for mail that has waited for `WATCH_FAILED_S`. Return
+    whether the line was typed.
+    """
     layout = home.layout
     worker = registry.Registry(layout).workers.get(worker_id)
     session = registry.current_session(layout, worker_id) if worker is not None else None
@@ -44,7 +48,7 @@ def type_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
     watched = os.path.exists(layout.wake(session.id))
     oldest = waiting(home, worker.id, worker.logical_session_id).oldest_ts
     if oldest is None or (watched and clock.at - oldest < WATCH_FAILED_S):
-        return False  # it has its ring: no look at its screen
+        return False  # no mail, or the watch was rung: leave the screen alone
     try:
         typed = host.input_text(read_screen(session))
     except RefusedError:
@@ -55,7 +59,7 @@ def type_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
 
     def choose(entries: list[MailEntry], readings: Readings) -> tuple[MailEntry, Decision] | None:
         left = [entry for entry in entries if not _was_tried(entry)]
-        if watched:  # a lost watch is noticed by the mail that stays
+        if watched:  # mail that stays shows that the watch is lost
             left = [entry for entry in left if clock.at - entry.message.ts >= WATCH_FAILED_S]
         found = decide_start(left, readings, WAY)
         if found is None or not typed or is_same(typed, line):
@@ -74,7 +78,10 @@ def type_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
 
 
 def _was_tried(entry: MailEntry) -> bool:
-    """A message is typed for once: what came of it is seen, or it waits for another way."""
+    """Return whether a line was already typed for the message.
+
+    One line is typed for each message: it takes effect, or the message waits for another way.
+    """
     return entry.rule.startswith("tmux/") and entry.rule != IN_USE
 
 

@@ -1,4 +1,4 @@
-"""Outlook: what will happen to a message that was stored, and when."""
+"""The outlook of a stored message: what will happen to it, and when."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageState:
-    """A stored message, and what will happen to it."""
+    """A stored message with its outlook."""
 
     id: str
     status: MessageStatus
@@ -34,23 +34,26 @@ class MessageState:
     lane: Lane
     kind: MessageKind
     liveness: Liveness | None = field(default=None, metadata=OMIT)
-    """Of the worker that gets it, if one does."""
+    """Liveness of the worker that gets the message, if a worker does."""
     to_name: str
     outlook: str
-    """What will happen to it, as a sentence."""
+    """A sentence that says what will happen to the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentState:
-    """What a send has stored: its message, and of a broadcast all its copies."""
+    """The messages that a send has stored: the first one, and all copies of a broadcast."""
 
     first: MessageState = field(metadata={InJson: InJson(spread=True)})
     copies: tuple[MessageState, ...] | None = field(default=None, metadata=OMIT)
-    """None: the message is the only one."""
+    """All copies of a broadcast; None: the first message is the only one."""
 
 
 def state_of_message(home: Home, message: Message, *, stored_before: bool = False) -> MessageState:
-    """A stored message, and what the table says will happen to it; or what has, of an older one."""
+    """Return the state of a stored message: what the delivery table says will happen to it.
+
+    For a message that was `stored_before`, return what has already happened to it.
+    """
     status, reached = MessageStatus.PENDING, None
     name, outlook = message.to_id, "it waits in the inbox"
     worker_id, head, logical = message.to_id, Head(), ""
@@ -95,7 +98,7 @@ def state_of_message(home: Home, message: Message, *, stored_before: bool = Fals
 
 
 def state_of_sent(home: Home, sent: Sent) -> SentState:
-    """What a send has stored, and what will happen to it."""
+    """Return the state of each message that a send has stored."""
     states = tuple(
         state_of_message(home, message, stored_before=sent.repeated) for message in sent.messages
     )

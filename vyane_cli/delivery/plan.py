@@ -1,4 +1,4 @@
-"""Plan of a hook call: the snapshot it is made from, its changes, and the moments of a host."""
+"""The input and output of a plan: values, and the moments of a host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FreshIds(NamedTuple):
-    """ULIDs for the two turns that one call may begin, by an event and by a delivery at a Stop."""
+    """ULIDs for the two turns that one call may start: by an event, and by a delivery at a Stop."""
 
     turn: str = ""
     token: str = ""
@@ -31,38 +31,38 @@ class FreshIds(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Everything that a plan may look at: loaded under the locks, or read before."""
+    """Everything that a plan may look at: loaded under the locks, or read before them."""
 
     worker: str
     name: str
     boxes: tuple[Mailbox, ...]
-    """The worker's inbox, then that of its logical session if there is one."""
+    """The worker's inbox, then the inbox of its logical session if that exists."""
     timeline: TimelineHead
     clock: Clock
     templates: Templates
     limits: DeliveryLimits = DeliveryLimits()
     dead: frozenset[str] = frozenset()
-    """Ids of messages whose claim is void: its process is gone, or it is the tick we rerun."""
+    """Ids of messages whose claim is void: its process is gone, or it belongs to the rerun tick."""
     gone: frozenset[str] = frozenset()
-    """Host sessions that have ended, or whose process is gone."""
+    """Ids of host sessions that have ended, or whose process is gone."""
     carrier_gone: bool = False
-    """The session's process is proven gone: what it was given and never proved was not read."""
+    """Whether the session's process is proven gone: mail given to it without proof was not read."""
     host_idle: bool = False
     interrupt_mark: bool = False
     open_present: bool | None = None
-    """Whether the process of the open turn is there."""
+    """Whether the process of the open turn exists; None: unknown, or no turn is open."""
     ids: FreshIds = FreshIds()
     me: Process = Process("", "", 0, 0)
     guard: int = 0
     silent: bool = False
-    """Hand nothing over: a rerun after a death, or a call that is replayed."""
+    """Whether no mail is handed over: a rerun after a death, or a replayed call."""
     observed: frozenset[str] = frozenset()
-    """Tool calls of the open turn that the timeline has already."""
+    """Ids of the open turn's tool calls that the timeline already has."""
     tools: tuple[ToolCall, ...] = ()
-    """Tool calls of the open turn from the transcript."""
+    """Tool calls of the open turn, from the transcript."""
     usage: Mapping[str, Any] | None = None
     diagnostic: str = ""
-    """Why the transcript could not be read."""
+    """The reason why the transcript could not be read."""
     last_step: str = ""
     transcript_bytes: int = 0
     wake_path: str = ""
@@ -71,7 +71,7 @@ class Snapshot(NamedTuple):
 
 
 class Showing(NamedTuple):
-    """What a reply hands over, to be settled when it is out."""
+    """The mail that a reply hands over, to be settled when the reply has been written."""
 
     entries: tuple[tuple[int, MailEntry], ...]
     transport: str
@@ -80,36 +80,36 @@ class Showing(NamedTuple):
     rule: str = ""
     turn: str = ""
     handed: bool = False
-    """Only handed to the host: the prompt event that names it is the receipt."""
+    """Whether the mail is only handed to the host: a prompt event that names it is the receipt."""
     process: Process | None = None
-    """The host's process that gets it."""
+    """The host's process that gets the mail."""
     ends: bool = False
-    """It ends the turn: a cancel, which is consumed by being told."""
+    """Whether the mail ends the turn: a cancel, which is consumed when the reply is written."""
 
 
 class TickPlan(NamedTuple):
-    """Everything one call changes."""
+    """Everything that one call changes."""
 
     reply: Reply
     transition: Transition
     markers: Markers | None = None
-    """None: leave them alone."""
+    """None: the marker files stay unchanged."""
     changes: tuple[InboxChange, ...] = ()
     showing: Showing | None = None
     wake_self: bool = False
-    """Rewrite the wake file last: startable mail is left."""
+    """Whether to rewrite the wake file last, because startable mail is left."""
     sleeps: bool = False
-    """Become the session's sleeper: mail waits for a time, or for the session to turn idle."""
+    """Whether to become the session's sleeper: mail waits for a time, or for an idle session."""
     held: tuple[tuple[MailEntry, Decision], ...] = ()
     need_user: tuple[str, ...] = ()
     expired: tuple[MailEntry, ...] = ()
 
 
 UNTURNED = (Moment.SESSION_START, Moment.UNATTENDED_START, Moment.REWAKE, Moment.WATCH)
-"""Moments at which the carrying turn is not known yet."""
+"""Moments at which the turn that carries the mail is not known yet."""
 
 CANCELLING = (Moment.TOOL, Moment.BATCH, Moment.CALL)
-"""Moments at which a cancel is taken; a host without hooks is told in words."""
+"""Moments at which a cancel is taken. A host without hooks gets the cancel in words."""
 
 MOMENTS: Mapping[HostEvent, Moment] = {
     HostEvent.PROMPT: Moment.PROMPT,
@@ -123,7 +123,7 @@ MOMENTS: Mapping[HostEvent, Moment] = {
 
 
 def moment_of(call: HookCall) -> Moment | None:
-    """When mail may be handed over in this call; None: not at all."""
+    """Return the moment at which this call may hand over mail; None if it may not."""
     if call.subagent:
         return None
     if call.event is HostEvent.SESSION_START:
@@ -132,22 +132,22 @@ def moment_of(call: HookCall) -> Moment | None:
         return Moment.SESSION_START if call.attended else Moment.UNATTENDED_START
     moment = MOMENTS.get(call.event)
     if moment is Moment.WATCH and not (call.rewake and call.attended):
-        return None  # an unattended run would wait for us, and its exit 2 would be a block
+        return None  # an unattended run would wait for the handler, and exit 2 would block
     return moment
 
 
 def origin_of(call: HookCall) -> dict[str, Any]:
-    """Where an event comes from, in the host's own terms."""
+    """Return the origin of an event, in the host's own terms."""
     origin = {"provider": call.host, "hook": call.name, "native_session": call.session}
     return {**origin, "native_turn": call.turn} if call.turn else origin
 
 
 LANES = tuple(Lane)
-"""The order in which messages are handed over."""
+"""The lanes in the order in which their messages are handed over."""
 
 
 class MailboxDrafts:
-    """The boxes while a plan is made: each change is applied at once and kept for the store."""
+    """The inboxes while a plan is made: each change is applied at once and kept for the commit."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.clock = snapshot.clock
@@ -158,11 +158,11 @@ class MailboxDrafts:
         self.expired: list[MailEntry] = []
 
     def all(self) -> list[tuple[int, MailEntry]]:
-        """Every entry with its box, in file order."""
+        """Return every entry with the number of its inbox, in file order."""
         return [(number, entry) for number, box in enumerate(self.boxes) for entry in box.values()]
 
     def mailboxes(self) -> list[Mailbox]:
-        """The boxes as they stand now."""
+        """Return the inboxes with the changes made so far."""
         heads = [self.head, *(Head() for _ in self.boxes[1:])]
         return [
             Mailbox(head, tuple(box.values())) for head, box in zip(heads, self.boxes, strict=True)
@@ -175,14 +175,14 @@ class MailboxDrafts:
         head: Head | None = None,
         **fields: Any,
     ) -> None:
-        """One change for these entries, a record for each box that it touches."""
+        """Apply one change to these entries, with one record for each inbox that it touches."""
         if head is not None:
             self.head = head
         touched: dict[int, list[str]] = {}
         for number, entry in entries:
             touched.setdefault(number, []).append(entry.message.id)
         if head is not None:
-            touched.setdefault(0, [])  # the head is in the worker's own inbox alone
+            touched.setdefault(0, [])  # only the worker's own inbox has a head
         record = {"at": self.clock.at, "boot_ms": self.clock.boot_ms, **fields}
         for number, ids in touched.items():
             box = self.boxes[number]
@@ -195,6 +195,6 @@ class MailboxDrafts:
 
 
 def in_order(draft: MailboxDrafts) -> list[tuple[int, MailEntry]]:
-    """What may be claimed: control, direct, normal, quiet, and within a lane by position."""
+    """Return the entries that may be claimed, by lane (control first), then in file order."""
     waiting = [(number, entry) for number, entry in draft.all() if entry.waiting]
     return sorted(waiting, key=lambda item: LANES.index(item[1].message.lane))

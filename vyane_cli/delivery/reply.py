@@ -1,4 +1,4 @@
-"""Reply to the sender of a message, and relay text to a child."""
+"""Reply and relay: answers to a message's sender, and texts forwarded to a child."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def reply(home: Home, message_id: str, draft: MessageDraft) -> Sent:
-    """Answer a message: to its sender, in its chain."""
+    """Send an answer to a message's sender, in the same thread."""
     message = find_message(home, message_id).message
     speaker = whoami(home)
     if message.from_kind is not FromKind.WORKER:
@@ -41,7 +41,7 @@ def reply(home: Home, message_id: str, draft: MessageDraft) -> Sent:
 
 
 def relay(home: Home, draft: MessageDraft) -> Sent:
-    """Pass a text on to a child. From a worker to one that is not its child: refused."""
+    """Forward a text to a child. RefusedError if a worker sends to one that is not its child."""
     speaker = whoami(home)
     if speaker.kind is FromKind.WORKER:
         workers = registry.Registry(home.layout)
@@ -57,7 +57,10 @@ def relay(home: Home, draft: MessageDraft) -> Sent:
 
 
 def prove(home: Home, session: HostSession) -> None:
-    """An answer proves that the worker has read what it got: consumed, as by its next call."""
+    """Consume the mail that the worker got: an answer proves that the worker has read it.
+
+    The effect is that of the worker's next call.
+    """
     host = home.host(session.host)
     if host is None:
         return
@@ -68,4 +71,4 @@ def prove(home: Home, session: HostSession) -> None:
         desk.claim()
         tell(home, desk.untold, deadline)
     except VyaneError:
-        return  # the answer is stored; its next call proves it
+        return  # the answer is stored; the worker's next call is the proof

@@ -1,8 +1,8 @@
-"""Resume a closed session, without a person, because mail waits or its work was interrupted.
+"""Resume: reopen a closed session without a person, for waiting mail or an interrupted child.
 
-Off unless `delivery.resume` allows it. The attempt and the launch are on disk before a process is
-started; a kill in between leaves a launch without a launcher, which counts as ended after a minute.
-The mail itself is handed over by the session's own hooks: its SessionStart takes it.
+Disabled unless `delivery.resume` allows it. The attempt and the launch are on disk before a process
+is started; a kill in between leaves a launch without a launcher, which counts as ended after a
+minute. The session's own hooks hand over the mail: its SessionStart takes it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 WAY = "resume"
 STARTING_S = 60.0
-"""For so long a launch may be without its launcher."""
+"""Seconds for which a launch may exist without its launcher."""
 
 
 def allowed(home: Home) -> Allow:
-    """What the settings allow."""
+    """Return which sessions the settings allow to be resumed."""
     return Allow(home.config["delivery.resume"])
 
 
 def may_resume(home: Home, worker: Worker) -> bool:
-    """Whether a closed session would be opened again for mail, or is at this moment."""
+    """Return whether a closed session would be reopened for mail, or is being reopened now."""
     allow = allowed(home)
     if allow is Allow.NEVER:
         return False
@@ -53,9 +53,9 @@ def may_resume(home: Home, worker: Worker) -> bool:
 
 
 def resume_waiting(home: Home, clock: Clock) -> tuple[str, ...]:
-    """Resume each closed session that mail waits for and that allows it; ids of its workers.
+    """Resume each closed session that has waiting mail and may be resumed. Return its workers' ids.
 
-    For a round and for `gc`. A session that cannot be resumed does not block the others.
+    Called by a round and by `gc`. An error with one session does not stop the others.
     """
     if allowed(home) is Allow.NEVER:
         return ()
@@ -70,7 +70,10 @@ def resume_waiting(home: Home, clock: Clock) -> tuple[str, ...]:
 
 
 def resume_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
-    """Resume one worker's session if it is closed, mail waits and nothing refuses."""
+    """Resume a worker's session if it is closed, mail waits and no rule refuses.
+
+    Return whether a launcher was started.
+    """
     allow, layout = allowed(home), home.layout
     worker = registry.Registry(layout).workers.get(worker_id) if allow is not Allow.NEVER else None
     if worker is None or ask_resume(close_look(home, worker), allow):
@@ -78,7 +81,7 @@ def resume_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
     logical = worker.logical_session_id
     with home.held((LockKind.INBOX, worker.id), (LockKind.INBOX, logical or worker.id)):
         if ask_resume(close_look(home, worker), allow):
-            return False  # another one was quicker
+            return False  # another process was faster
         launch = launches.load(layout, worker.id)
         tried_s = launch.at if launch is not None and launch.resumed else 0.0
 
@@ -95,7 +98,10 @@ def resume_for_mail(home: Home, worker_id: str, clock: Clock) -> bool:
 
 
 def resume_lost(home: Home, worker_id: str) -> bool:
-    """Resume a child that was broken off, if it may be: INTERRUPTED until it runs again."""
+    """Resume an interrupted child, if that is allowed: it is INTERRUPTED until it runs again.
+
+    Return whether a launcher was started.
+    """
     layout, allow = home.layout, allowed(home)
     worker = registry.Registry(layout).workers.get(worker_id)
     launch = launches.load(layout, worker_id)
@@ -117,14 +123,14 @@ def resume_lost(home: Home, worker_id: str) -> bool:
 
 
 def _interrupted(status: WorkerStatus) -> WorkerStatus:
-    """INTERRUPTED, by way of RUNNING where the table has no direct way."""
+    """Return INTERRUPTED, by way of RUNNING if the table has no direct transition."""
     if WorkerStatus.INTERRUPTED not in TRANSITIONS[status]:
         status = check_transition(status, WorkerStatus.RUNNING)
     return check_transition(status, WorkerStatus.INTERRUPTED)
 
 
 def close_look(home: Home, worker: Worker) -> Closed:
-    """What is known of a worker's session, for the rule."""
+    """Return the facts about a worker's session that the resume rule needs."""
     layout = home.layout
     session = registry.current_session(layout, worker.id)
     launch = launches.load(layout, worker.id)
@@ -156,7 +162,7 @@ def _runtime_of(home: Home, worker: Worker) -> ChildRuntime | None:
 
 
 def _prepare(home: Home, worker: Worker, text: str, clock: Clock) -> None:
-    """The prompt and the launch, on disk before anything is started."""
+    """Save the prompt and the launch: both are on disk before a process is started."""
     layout = home.layout
     found = _runtime_of(home, worker)
     session = registry.current_session(layout, worker.id)
@@ -199,6 +205,6 @@ def _start(home: Home, worker: Worker) -> None:
 
 
 def _variables(home: Home, session: HostSession) -> dict[str, str]:
-    """What a new process of its host needs to find the session."""
+    """Return the variables that a new process of the host needs to find the session."""
     host = home.host(session.host)
     return host.variables(session.config_dir, home.environ) if host is not None else {}

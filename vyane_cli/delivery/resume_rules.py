@@ -1,4 +1,4 @@
-"""Resume rules: decide whether vyane may open a closed session again, and for which mail."""
+"""Resume rules: which closed sessions vyane may reopen by itself, and for which mail."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vyane_cli.mail.mailbox import MailEntry
 from vyane_cli.mail.message import MessageKind
 
 RESUMES_MAX = 2
-"""So often a child that was broken off is resumed before it has failed."""
+"""Most times that an interrupted child is resumed before it counts as failed."""
 
 
 class Allow(StrEnum):
-    """Which sessions may be resumed: the choices of `delivery.resume`."""
+    """The sessions that may be resumed: the choices of `delivery.resume`."""
 
     NEVER = "never"
     CHILDREN = "children"
@@ -22,24 +22,24 @@ class Allow(StrEnum):
 
 
 class Closed(NamedTuple):
-    """What is known of a session that seems to be over."""
+    """The known facts about a session that seems to have ended."""
 
     gone: bool
-    """Every process of it is proven gone."""
+    """Whether every process of the session is proven gone."""
     ended: str
-    """Why it ended, by the host's word."""
+    """The reason why the session ended, as reported by the host."""
     child: bool
-    """Its worker was spawned."""
+    """Whether the session's worker was spawned."""
     over: bool
-    """Its worker has ended, or is cancelled."""
+    """Whether the session's worker has ended, or is cancelled."""
     command: bool
-    """Its runtime has a `resume` command, and hooks that will hand over its mail."""
+    """Whether the runtime has a `resume` command, and hooks that will hand over the mail."""
     starting: bool = False
-    """It is being started at this moment."""
+    """Whether the session is being started now."""
 
 
 def ask_resume(closed: Closed, allow: Allow) -> str:
-    """The rule that refuses to resume this session; empty when none does. First match."""
+    """Return the first rule that refuses to resume this session; empty if all rules allow it."""
     if allow is Allow.NEVER or (allow is Allow.CHILDREN and not closed.child):
         return "resume/not-allowed"
     if closed.over:
@@ -47,7 +47,7 @@ def ask_resume(closed: Closed, allow: Allow) -> str:
     if not closed.gone:
         return "resume/process-there"
     if closed.ended == "clear":
-        return "resume/cleared"  # that session goes on under another id
+        return "resume/cleared"  # that session continues under another id
     if closed.starting:
         return "resume/starting"
     if not closed.command:
@@ -58,17 +58,17 @@ def ask_resume(closed: Closed, allow: Allow) -> str:
 def decide_start(
     entries: Iterable[MailEntry], readings: Readings, way: str = "resume", tried_s: float = 0.0
 ) -> tuple[MailEntry, Decision] | None:
-    """The first message that may start a turn this way, with the row that says so.
+    """Find the first message that may start a turn this way. Return it with its decision.
 
-    Its gates are those of any start. A message that the last try was made for is not tried again:
-    that try has failed, and a person is needed.
+    The gates are those of any start. A message for which the last attempt was made (not newer than
+    `tried_s`) is not tried again: that attempt has failed, and a person is needed.
     """
     for entry in entries:
         message = entry.message
         if not entry.waiting or not message.startable or message.ts <= tried_s:
             continue
         if message.kind is MessageKind.CANCEL:
-            continue  # where nothing runs, nothing is begun in order to stop it
+            continue  # no turn is started only to be stopped
         decision = decide(Moment.WATCH, message.lane, message.position, readings)
         if decision.verdict is DeliveryVerdict.START:
             return entry, decision._replace(rule=f"{way}/{message.lane}")

@@ -1,6 +1,6 @@
-"""Ring: reach a session that has mail. Every failed try is repeated by a later tick or round.
+"""Ring: wake a session that has mail. Every failed attempt is retried by a later tick or round.
 
-For a session that its host watches (`watch`) this only rewrites the wake file: the session's own
+For a session that its host watches (`watch`), a ring only rewrites the wake file: the session's own
 tick claims the mail.
 """
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 MOST_OVERDUE = 3
 MOST_BY_ROUND = 1_000
 AGAIN_MS = 60_000
-"""An overdue worker is rung at most once in this time."""
+"""Milliseconds within which an overdue worker is rung at most once."""
 PATIENCE_S = 0.05
-"""Another session's lock is not worth more of a hook's budget."""
+"""Seconds to wait for another session's lock: it is not worth more of a hook's budget."""
 
 
 def nudge(home: Home, worker: str, clock: Clock) -> bool:
-    """Ring again for a worker whose startable mail is overdue."""
+    """Ring again for a worker whose startable mail is overdue. Return whether a way was found."""
     deadline = locks.Deadline(PATIENCE_S)
     try:
         with home.held((locks.LockKind.INBOX, worker), deadline=deadline):
@@ -33,14 +33,14 @@ def nudge(home: Home, worker: str, clock: Clock) -> bool:
             files.touch(home.layout.due(worker), str(clock.now_ms + AGAIN_MS))
             rung = markers.wake(home.layout, session, clock.at)
     except LockTimeoutError:
-        return False  # its inbox is being worked on at this moment
+        return False  # another process works on the inbox now
     return reach(home, worker, clock) or rung
 
 
 def reach(home: Home, worker: str, clock: Clock) -> bool:
-    """The ways that are left where no watch rings: type into its pane, open it again.
+    """Try the ways that do not need a watch: type into the session's pane, then reopen the session.
 
-    Keys take their time: they are not for a hook, which has none.
+    Return whether one of them was taken. Typing takes too long for a hook, so a hook does not type.
     """
     if home.config["delivery.tmux"] != "never" and home.limit is None:
         from vyane_cli.delivery.keystrokes import type_for_mail
@@ -55,14 +55,14 @@ def reach(home: Home, worker: str, clock: Clock) -> bool:
 
 
 def resume_lost(home: Home, worker: str) -> bool:
-    """Open the session of a child that was broken off again; True when it is started."""
+    """Reopen the session of an interrupted child. Return whether it was started."""
     from vyane_cli.delivery import resume
 
     return resume.resume_lost(home, worker)
 
 
 def nudge_overdue(home: Home, own: str, clock: Clock) -> None:
-    """Ring for at most three workers whose mail has been lying; never an error of the caller's."""
+    """Ring for at most three workers whose mail is overdue. Errors of vyane are ignored."""
     try:
         grace = home.config.limits.overdue_ms
         found = markers.overdue(home.layout, clock.now_ms, grace, MOST_OVERDUE + 1)
@@ -73,7 +73,10 @@ def nudge_overdue(home: Home, own: str, clock: Clock) -> None:
 
 
 def nudge_all(home: Home) -> int:
-    """Ring for every worker whose mail is overdue: a round does it, after its matrix."""
+    """Ring for every worker whose mail is overdue. A round does this after its matrix.
+
+    Return the number of workers that were rung; 0 after an error, which is ignored.
+    """
     clock = home.clock()
     try:
         found = markers.overdue(home.layout, clock.now_ms, 0, MOST_BY_ROUND)

@@ -1,8 +1,8 @@
-"""Hook calls that missed the lock: kept one a file, committed in order by the session's next call.
+"""Spool: hook calls that missed the lock, committed in order by the session's next call.
 
-`timelines/{vs}/spool/{boot ms}-{pid}.json`. Not a second log: nothing reads it but the drain. A
-crash between the commit and the removal replays a call; its turn id is known by then, so nothing
-happens twice.
+One call per file: `timelines/{vs}/spool/{boot ms}-{pid}.json`. The spool is not a second log: only
+the replay in `transaction` reads it. A crash between the commit and the removal replays a call; its
+turn id is known by then, so nothing happens twice.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from vyane_cli.storage.layout import Layout
 
 
 class Spooled(NamedTuple):
-    """One kept call and its file."""
+    """One spooled call and its file."""
 
     path: str
     call: HookCall
 
 
 def save_call(layout: Layout, session: str, call: HookCall, clock: Clock) -> None:
-    """Keep a call, without locks."""
+    """Save a call to the spool, without locks."""
     folder = layout.spool(session)
     files.make_directories(folder)
     name = f"{clock.boot_ms:015}-{os.getpid()}.json"
     process = call.process._asdict() if call.process else None
     data = {**call._asdict(), "process": process, "tools": [list(tool) for tool in call.tools]}
-    data.pop("result")  # its digest stays; the text is not ours to keep
+    data.pop("result")  # the digest stays; vyane must not keep the text
     files.replace(os.path.join(folder, name), document.encode_line(data))
 
 
 def waiting(layout: Layout, session: str) -> list[Spooled]:
-    """The kept calls, oldest first. One that cannot be read is passed over, and stays."""
+    """Return the spooled calls, oldest first. An unreadable call is skipped, and its file stays."""
     folder = layout.spool(session)
     found = []
     for name in files.json_names(folder):
@@ -57,5 +57,5 @@ def waiting(layout: Layout, session: str) -> list[Spooled]:
 
 
 def remove_call(spooled: Spooled) -> None:
-    """The call is committed."""
+    """Remove a call from the spool after its commit."""
     files.remove(spooled.path)

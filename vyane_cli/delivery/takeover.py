@@ -1,8 +1,8 @@
-"""Takeover: a person interrupts a session with one message, and is told what happened.
+"""Takeover: a person interrupts a session. One order is one message and gets an honest answer.
 
 Commit point: the message in the inbox; `TakeoverInitiated` is in the timeline before it (see
-`mail/enqueue.store`). Pending takeovers are read from the inbox and are not kept in the registry,
-which a tick does not rewrite.
+`mail.enqueue.store`). A pending takeover is read from the inbox. The registry has no second copy of
+it, because a tick does not rewrite the registry.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 INTERRUPTS = ("hook", "tmux", "none")
 TIMEOUT_MAX_S = 3600.0
 TYPED_MAX = 4_000
-"""Most characters of half-typed text that are kept: as many as a screen shows."""
+"""Most characters of half-typed text that are kept: a screen cannot show a longer text."""
 ESCAPED_S = 3.0
-"""A client that got Escape says idle within a second."""
+"""Seconds to wait after Escape. A client that got Escape says within a second that it is idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +56,21 @@ class TakeoverReport:
 
 
 class Taken(NamedTuple):
-    """What came of a takeover."""
+    """The result of a takeover."""
 
     sent: Sent
     worker: Worker
     status: str
-    """`delivered`: the host has it. `pending`: it is stored, and waits."""
+    """`delivered`: the host has the message. `pending`: the message is stored, and waits."""
     interrupt: str
-    """requested_by_hook, timed_out (asked, no tool call came in time), escape_sent, not_needed
-    (nothing ran), or none (not asked for)."""
+    """requested_by_hook, timed_out (requested, but no tool call came in time), escape_sent,
+    not_needed (nothing ran), or none (not requested)."""
     typed: str = ""
-    """What stood half-typed in its input box when Escape was sent. The timeline has it too."""
+    """Half-typed text in the input box when Escape was sent. The timeline has the text too."""
 
     @property
     def report(self) -> TakeoverReport:
-        """The same for programs."""
+        """Return the result in the form for programs."""
         return TakeoverReport(
             message_id=self.sent.message.id,
             status=self.status,
@@ -91,10 +91,10 @@ def take_over(
     speaker: Speaker | None = None,
     key: str | None = None,
 ) -> Taken:
-    """Store the order, interrupt, and wait until the host has it or the time is up.
+    """Store the order, interrupt, and wait until the host has the order or the time has passed.
 
     RefusedError for an agent, and for tmux without proof of the pane: then nothing is stored and
-    nothing typed.
+    nothing is typed.
     """
     if interrupt not in INTERRUPTS:
         raise InvalidInputError("interrupt", interrupt, "one of " + ", ".join(INTERRUPTS))
@@ -140,7 +140,11 @@ def take_over(
 
 
 def _type_escape(session: HostSession | None) -> str:
-    """Type the interrupt key. Ignore a pane that is no longer proven: the order is stored."""
+    """Type Escape. Return the way of the interrupt.
+
+    A pane that is no longer proven raises no error, because the order is already stored: the hook
+    makes the interrupt.
+    """
     try:
         type_escape(session)
     except RefusedError:
@@ -149,9 +153,10 @@ def _type_escape(session: HostSession | None) -> str:
 
 
 def _save_input(home: Home, session: HostSession | None) -> str:
-    """Keep what the person has half typed: the Escape that follows may clear it.
+    """Save the text that the person has half typed: the Escape that follows may clear the text.
 
-    RefusedError without proof of the pane; any error before the order is stored.
+    Return the text. RefusedError without proof of the pane; any error comes before the order is
+    stored.
     """
     screen = read_screen(session)
     host = home.host(session.host) if session is not None else None
@@ -174,7 +179,7 @@ def resolve(
     from_kind: str | None = None,
     speaker: Speaker | None = None,
 ) -> Sent:
-    """Feed the person's decision back: work that waited behind the takeover goes on."""
+    """Send the person's decision to the worker: work that waited behind the takeover continues."""
     if not decision.strip():
         raise InvalidInputError("decision", decision, "a text: what was decided?")
     speaker = claim_kind(home, from_kind, speaker or whoami(home))
@@ -191,7 +196,10 @@ def resolve(
 
 
 def _await(home: Home, worker: Worker, message_id: str, until: float) -> bool:
-    """Wait for the receipt, by file notification; return whether the host has the message."""
+    """Wait for the receipt; the kernel notifies of changes to the inbox.
+
+    Return whether the host has the message.
+    """
     with Changes(home.layout.inbox(worker.id)) as changes:
         while not _delivered(_find(home, worker, message_id)):
             left_s = until - time.monotonic()
@@ -210,12 +218,15 @@ def _find(home: Home, worker: Worker, message_id: str) -> MailEntry | None:
 
 
 def _delivered(entry: MailEntry | None) -> bool:
-    """A message missing from the unsettled entries has already been consumed."""
+    """Return whether the host has the message.
+
+    A message that is missing from the entries has already been read.
+    """
     return entry is None or entry.status in (MessageStatus.DELIVERED, MessageStatus.CONSUMED)
 
 
 def _await_idle(home: Home, session: HostSession, since_s: float) -> None:
-    """Until the host's own record says that Escape has ended the turn."""
+    """Wait up to `ESCAPED_S` until the host's own record says that Escape has ended the turn."""
     host, end = home.host(session.host), time.monotonic() + ESCAPED_S
     while host is not None and session.process is not None and time.monotonic() < end:
         if host.says_idle(session.config_dir, session.process.pid, session.id, since_s):

@@ -1,8 +1,8 @@
-"""Tick: run one call of a host, from start to end.
+"""Tick: one call of a host, from start to end.
 
-Load, decide, claim; show; settle. What a crash leaves, in this order:
-before the claim: nothing; after it: a claim whose process is dead, so the message is shown again,
-marked; after the output and before `delivered`: the same. No state is only in memory.
+Load, decide, claim; show; settle. A crash before the claim leaves nothing. A crash after the claim
+leaves a claim whose process is dead, so the message is shown again, marked. A crash after the
+output and before `delivered` leaves the same. No state is ever only in memory.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def tick(
     guard: int = 0,
     rerun: bool = False,
 ) -> TickPlan | None:
-    """One call. `show` writes and flushes the reply, or raises OSError: then it was not shown.
+    """Run one call. `show` writes and flushes the reply, or raises OSError if it was not shown.
 
-    Return the plan (for the sleeper), or None when vyane has no part in the call.
+    Returns the plan (for the sleeper); None if the call does not concern vyane.
     """
     if call.event in (HostEvent.OTHER, HostEvent.SUBAGENT) or not call.session:
         return None
@@ -78,22 +78,28 @@ def tick(
 
 
 def _watch_anyway(home: Home, call: HookCall, show: Show) -> None:
-    """A start that failed is not asked again for what to watch: say it, or nothing wakes it."""
+    """Tell the host which file to watch, although the start of the session failed.
+
+    The host does not ask again; without the watch, nothing could wake the session.
+    """
     if call.event is not HostEvent.SESSION_START or call.rewake or not call.attended:
         return
     try:
         show(Reply(call.name, watch=(markers.watched(home.layout, call.session),)))
     except (OSError, VyaneError):
-        return  # the failure itself is what is told
+        return  # the caller reports the failure of the start
 
 
 def _is_spawned(session: HostSession, call: HookCall) -> bool:
-    """Whether a worker was made for this session; a subagent of it speaks for nobody."""
+    """Return whether the call is from a session that was spawned for its worker, not a subagent."""
     return call.worker == session.worker and not call.subagent
 
 
 def _keep_answer(home: Home, session: HostSession, call: HookCall) -> None:
-    """What a spawned session answered last. It needs no lock, so that it is kept without one."""
+    """Save the last answer of a spawned session.
+
+    This needs no lock, so the answer is saved even if the call gets none.
+    """
     if _is_spawned(session, call) and call.event in (HostEvent.STOP, HostEvent.STOP_FAILURE):
         from vyane_cli.children.result import save_answer
 
@@ -101,7 +107,7 @@ def _keep_answer(home: Home, session: HostSession, call: HookCall) -> None:
 
 
 def _owns(home: Home, session: HostSession, call: HookCall) -> bool:
-    """Whether this process is the session's, and the session its worker's present one."""
+    """Return whether the process is the session's own, and the session its worker's current one."""
     if session.ended or session.replaced_by:
         return False
     if session.process is not None and call.process is not None and session.process != call.process:
@@ -109,12 +115,15 @@ def _owns(home: Home, session: HostSession, call: HookCall) -> bool:
     if call.event is HostEvent.FILE_CHANGED and call.file:
         wake = home.layout.wake(session.id)
         if call.file != wake and os.path.realpath(call.file) != os.path.realpath(wake):
-            return False  # a file that somebody else watches
+            return False  # another program watches this file
     return registry.read_current(home.layout, session.worker) == session.id
 
 
 def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
-    """What may be late: the session's end, notices, bounces, and other sessions' overdue mail."""
+    """Do the work that may be late, and return the plan.
+
+    That is: the session's end, notices, bounces, and the overdue mail of other sessions.
+    """
     home, session, call, deadline = desk.home, desk.session, desk.call, desk.deadline
     layout, clock = home.layout, home.clock()
     _beat(home, session)
@@ -124,7 +133,7 @@ def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
     if call.event is HostEvent.SESSION_END:
         end_session(home, session, call.source, deadline)
         broken = any(event.kind is EventKind.TURN_FINISHED for event in plan.transition.events)
-        if _is_spawned(session, call) and not (call.attended or broken):  # else the launcher sees
+        if _is_spawned(session, call) and not (call.attended or broken):  # else the launcher does
             from vyane_cli.children.result import settle_at_end
 
             settle_at_end(home, session)
@@ -141,12 +150,12 @@ def _afterwards(desk: Desk, plan: TickPlan) -> TickPlan:
 def _beat(home: Home, session: HostSession) -> None:
     try:
         files.touch(home.layout.beat(session.id))
-    except Exception:  # a heartbeat is not worth an error
+    except Exception:  # a heartbeat that fails is ignored
         return
 
 
 def spool_call(home: Home, call: HookCall) -> None:
-    """Keep a call that could not get its locks; the session's next call commits it in order."""
+    """Spool a call that could not get its locks: the session's next call commits it in order."""
     if call.event not in turns.STEPS or call.subagent:
         return
     session = registry.load_session(home.layout, call.session)
@@ -161,9 +170,9 @@ LONGEST_S = 300.0
 def sleep_and_tick(
     home: Home, call: HookCall, host: Host, show: Show, run: Callable[..., TickPlan | None] = tick
 ) -> None:
-    """Wait and tick until something was shown or there is nothing to wait for.
+    """Wait and tick until a reply was shown, or until nothing is left to wait for.
 
-    `run` is the tick, or a function around it.
+    `run` is the tick, or a function around the tick.
     """
     session = registry.load_session(home.layout, call.session)
     if session is None:
@@ -186,7 +195,9 @@ def sleep_and_tick(
                 plan = run(home, call, host, remember, deadline)
             except LockTimeoutError:
                 if shown:
-                    return  # it is out: the claim is void with this process, and comes again
+                    # the output was written: with this process the claim becomes void, and the
+                    # message is shown again
+                    return
                 continue
             if plan is None or not plan.sleeps:
                 return
@@ -195,7 +206,10 @@ def sleep_and_tick(
 
 
 def _lock(path: str) -> int | None:
-    """The wake file under an advisory lock; None when there is a sleeper already, or no file."""
+    """Open the wake file and take its advisory lock. Return the file descriptor.
+
+    None if a sleeper already exists, or if the file is missing.
+    """
     try:
         import fcntl
 
@@ -211,14 +225,14 @@ def _lock(path: str) -> int | None:
 
 
 def _wait(home: Home, session: HostSession, host: Host) -> bool:
-    """True when it is time for another tick, False when there is nothing to wait for."""
+    """Wait. Return True when another tick is due, False when nothing is left to wait for."""
     layout = home.layout
     began, guard = time.monotonic(), os.getppid()
     was_idle = _idle(home, session, host)
     while True:
         time.sleep(LOOK_S)
         if os.getppid() != guard:
-            return False  # the host has ended this handler: nobody hears it any more
+            return False  # the host has ended this handler, and no longer reads its output
         due = files.read_text(layout.due(session.worker))
         if not os.path.exists(layout.due(session.worker)):
             return False

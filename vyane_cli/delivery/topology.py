@@ -1,4 +1,4 @@
-"""Topology: the workers as a tree, with liveness and last progress. Nothing is changed."""
+"""Topology: the workers as a tree, each with its status and its last progress. Read-only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
-    """A worker with all that is below it."""
+    """A worker with the trees of its children."""
 
     shown: WorkerReport = field(metadata={InJson: InJson(spread=True)})
     children: tuple[TreeNode, ...]
@@ -36,30 +36,30 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routing:
-    """The conversations in which a session and its children are shown, from the bindings."""
+    """The conversations that show a session and its children, from the bindings."""
 
     primary_channel_id: str
     primary_thread_id: str
     forum_channel_id: str | None
     child_thread_ids: Mapping[str, str]
-    """The conversation of a child, by the child's worker id."""
+    """The id of each child's conversation, by the child's worker id."""
     summary_message_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrouted:
-    """The session is shown nowhere."""
+    """The routing of a session that no conversation shows."""
 
 
 class Places(Protocol):
-    """What knows the conversations of sessions: `conversations/routing` does."""
+    """The conversations of sessions, a port that `conversations/routing` implements."""
 
     def conversation_of(self, session: str) -> str | None:
         """Return the id of the conversation that a logical session is bound to."""
         ...
 
     def routing(self, logical: LogicalSession, roots: list[Worker]) -> Routing | Unrouted:
-        """Return where a session and its children are shown."""
+        """Return the conversations that show a session and its children."""
         ...
 
 
@@ -68,23 +68,24 @@ class Topology:
     """Workers as trees, and the logical session that they belong to."""
 
     logical: LogicalSession | None = field(metadata={InJson: InJson(form=render_logical_session)})
-    """None: all trees are shown."""
+    """The logical session of the trees; None: all trees are shown."""
     workers: tuple[TreeNode, ...]
     children: tuple[LogicalSession, ...] = field(
         metadata={InJson: InJson(form=render_logical_session)}
     )
-    """The logical sessions that were spawned from it."""
+    """The logical sessions that were spawned from this one."""
     discord_routing: Routing | Unrouted
     messages: tuple[ShownMessage, ...] | None = field(default=None, metadata=OMIT)
-    """What waits or was last settled in the inboxes of these workers; None: not asked for."""
+    """Pending and last settled messages in the inboxes of these workers; None: not requested."""
 
 
 def topology(
     home: Home, who: str = "", *, messages: bool = False, places: Places | None = None
 ) -> Topology:
-    """Return the tree below a worker or a logical session; else below one's own; else all trees.
+    """Return the tree below the worker or the logical session `who`.
 
-    `places` knows the conversations of sessions; without it none is shown.
+    If `who` is empty, return the tree below the caller's own worker, or all trees if it has none.
+    `places` knows the conversations of sessions; without `places`, no conversation is shown.
     """
     book = registry.Registry(home.layout)
     roots, logical_id = _roots(home, book, who)
@@ -103,7 +104,7 @@ def topology(
 
 
 def _roots(home: Home, book: registry.Registry, who: str) -> tuple[list[Worker], str]:
-    """The workers at the top, and the logical session that is meant; empty for all trees."""
+    """Return the workers at the top, and the id of their logical session (empty for all trees)."""
     if who.startswith("vs-"):
         if registry.load_logical_session(home.layout, who) is None:
             raise NotFoundError("logical session", who)
@@ -125,7 +126,7 @@ def _tree(
     below: Mapping[str, list[str]],
     places: Places | None,
 ) -> TreeNode:
-    """A worker with all that is below it. A cycle is walked once."""
+    """Build the tree below a worker. A cycle is walked once."""
     links: dict[str, list[str]] = {top.id: []}
     queue = [top]
     for worker in queue:
@@ -154,12 +155,12 @@ def _logical_sessions(home: Home) -> list[LogicalSession]:
             data = document.load(os.path.join(folder, name + ".json"))
             found.append(parse_logical_session(data or {}))
         except (CorruptStateError, KeyError, TypeError, ValueError):
-            continue  # `doctor` names it
+            continue  # `doctor` reports the file
     return found
 
 
 def _messages(home: Home, trees: tuple[TreeNode, ...]) -> tuple[ShownMessage, ...]:
-    """What waits or was last settled in the inboxes of these workers, by time."""
+    """Return the pending and last settled messages in the inboxes of these workers, by time."""
     entries: list[MailEntry] = []
     queue = list(trees)
     for node in queue:

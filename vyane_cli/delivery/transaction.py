@@ -1,7 +1,8 @@
-"""Transaction: one session's inboxes and timeline, opened together under their locks.
+"""Transaction: one session's inboxes and timeline, changed together under their locks.
 
-Load, decide, claim; settle. This is the only code that advances the state of a message: a tick
-uses it, and so do `gc`, for sessions that no longer tick, and a host without hooks.
+Load, decide, claim; settle. Only the class `Desk` advances the state of a session's mail. A tick
+uses it, and so do `gc`, for sessions that no longer tick, and a host without hooks. (`attempts`
+records attempts alone; `upkeep/expire` and `conversations/push` settle inboxes without a session.)
 """
 
 from __future__ import annotations
@@ -66,11 +67,14 @@ class Desk:
 
     @property
     def paths(self) -> list[str]:
-        """The inboxes that the worker reads. Asked under the locks: a first message makes one."""
+        """Return the paths of the inboxes that the worker reads.
+
+        Read this under the locks: a first message creates an inbox.
+        """
         return boxes_of(self.home, self.session.worker, self.session.logical_session)
 
     def locks(self) -> Sequence[tuple[LockKind, str]]:
-        """The locks of the desk, in no order: `held` sorts them."""
+        """Return the locks of the desk, in any order: `held` sorts them."""
         return (
             (LockKind.INBOX, self.session.worker),
             (LockKind.INBOX, self.session.logical_session),
@@ -78,12 +82,15 @@ class Desk:
         )
 
     def claim(self) -> TickPlan:
-        """Load, decide, commit; markers are set here when there is nothing to settle."""
+        """Load, decide, commit. Return the plan.
+
+        The markers are saved here if nothing is left to settle.
+        """
         home, layout = self.home, self.home.layout
         self._read_turn()
         with home.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
             if registry.read_current(layout, self.session.worker) != self.session.id:
-                # replaced while we waited: a tick of an earlier session claims nothing
+                # replaced during the wait for locks: a tick of an earlier session claims nothing
                 return TickPlan(Reply(self.call.name), Transition(opened.timeline.head))
             if self.call.event is HostEvent.FILE_CHANGED:
                 markers.disarm(layout, self.session.id)
@@ -96,7 +103,7 @@ class Desk:
         return plan
 
     def _replay(self, opened: _Open) -> None:
-        """Commit the calls that missed their locks, in order; they hand nothing over."""
+        """Commit the calls that missed their locks, in order. They hand over no mail."""
         for late in spool.waiting(self.home.layout, self.session.logical_session):
             desk = self._desk_of(late.call.session, opened)
             if desk is not None:
@@ -111,9 +118,10 @@ class Desk:
             spool.remove_call(late)
 
     def _desk_of(self, session_id: str, opened: _Open) -> Desk | None:
-        """Where a kept call belongs: here, or at the session before this one (`/clear`).
+        """Return the desk of a spooled call: this desk, or that of the session before (`/clear`).
 
-        None when this one has begun: a call of another would undo what it was given.
+        None if that session is unknown, or if mail or a turn already belongs to this session: a
+        call of another session would then undo what this session was given.
         """
         if session_id == self.session.id:
             return self
@@ -126,7 +134,7 @@ class Desk:
         return Desk(self.home, before, self.call, self.host, self.deadline)
 
     def _read_turn(self) -> None:
-        """Read what the transcript says of the turn that ends: it may be long, so without locks."""
+        """Read the ending turn from the transcript, without locks: the transcript may be long."""
         if (
             self.call.event not in (HostEvent.STOP, HostEvent.STOP_FAILURE)
             or not self.session.transcript
@@ -139,7 +147,10 @@ class Desk:
             self.read = head.open.seq, self.host.read_turn(self.session.transcript, begin)
 
     def note_damage(self, error: CorruptStateError) -> None:
-        """The timeline is refused, and with it every delivery: let `why` say so."""
+        """Record on the waiting mail that the timeline is damaged, so that `why` can report it.
+
+        A damaged timeline is refused, and with it every delivery.
+        """
         root, clock = self.home.layout.root, self.home.clock()
         with self.home.held(*self.locks(), deadline=self.deadline):
             for path in self.paths:
@@ -160,7 +171,7 @@ class Desk:
                     box.close()
 
     def dry_run(self) -> TickPlan:
-        """The plan of the call as things stand; nothing is changed, no lock is taken."""
+        """Return the plan of the call for the current state. No change is made, no lock taken."""
         self.dry = True
         boxes = tuple(inbox.read(path).mailbox for path in self.paths)
         head = log.read_head(self.home.layout.timeline(self.session.logical_session))
@@ -168,7 +179,7 @@ class Desk:
         return plan_tick(self._snapshot(boxes, head, self.call), self.call)
 
     def settle(self, showing: Showing, *, shown: bool) -> None:
-        """The output is out (or could not be written): record it, then make the markers agree."""
+        """Record whether the output was written, then update the marker files to match."""
         home, layout = self.home, self.home.layout
         with home.held(*self.locks(), deadline=self.deadline), _Open(self) as opened:
             clock = home.clock()
@@ -182,7 +193,7 @@ class Desk:
             markers.save(layout, self.session.id, self.session.worker, wanted, clock.now_ms)
 
     def snapshot(self, opened: _Open, call: HookCall, *, replay: bool = False) -> Snapshot:
-        """Everything that the plan of a call may look at. A replayed call hands nothing over."""
+        """Return the snapshot for the plan of a call. A replayed call hands over no mail."""
         boxes = tuple(box.mailbox for box in opened.boxes)
         snapshot = self._snapshot(boxes, opened.timeline.head, call)
         return snapshot._replace(silent=True) if replay else snapshot
@@ -256,7 +267,7 @@ class Desk:
         return markers.watched(self.home.layout, self.session.id)
 
     def _noted(self, box: Mailbox) -> Mailbox:
-        """Mail from before this owner had the name says so."""
+        """Add a note to the mail that was sent before this owner had the name."""
         since = self.session.generation_at
         if not since:
             return box
@@ -269,7 +280,10 @@ class Desk:
         )
 
     def _dead(self, boxes: Sequence[Mailbox]) -> frozenset[str]:
-        """Messages whose claim is void: its process is gone, or it is the tick we rerun."""
+        """Return the ids of messages whose claim is void.
+
+        The process of the claim is gone, or the claim belongs to the rerun tick.
+        """
         known: dict[Process, bool] = {self.me: False}
         dead = set()
         for box in boxes:
@@ -284,7 +298,10 @@ class Desk:
         return frozenset(dead)
 
     def _gone(self, boxes: Sequence[Mailbox], head: turns.TimelineHead) -> frozenset[str]:
-        """Return other ended host sessions that unsettled mail or the open turn names."""
+        """Return the ids of other host sessions that have ended.
+
+        Only those that unsettled mail, the open turn or the handshake names.
+        """
         named = {e.session for box in boxes for e in box.unsettled if e.session}
         if head.open is not None:
             named.add(head.open.session)
@@ -326,7 +343,10 @@ class _Open:
         self.timeline.close()
 
     def commit(self, plan: TickPlan) -> None:
-        """What is to be told is kept first; the turn goes before the mail that may name it."""
+        """Commit a plan: save the notifications to send, then write the turn, then the mail.
+
+        The turn is written before the mail, because the mail may name the turn.
+        """
         if plan.expired or plan.need_user:
             from vyane_cli.mail.outcomes import save_outcomes
 
@@ -344,9 +364,9 @@ class _Open:
         self.timeline.commit(state)
 
     def apply(self, changes: Sequence[InboxChange]) -> None:
-        """Append the changes of the mail, in their order, with one flush for each stretch of a box.
+        """Append the mail changes in order, with one flush for consecutive changes of an inbox.
 
-        An attempt is worth no flush of its own.
+        Attempts alone are not flushed.
         """
         start = 0
         for end in range(1, len(changes) + 1):

@@ -1,4 +1,4 @@
-"""Workers as they are listed: liveness, mail, transports, progress. Nothing is changed."""
+"""Worker reports for lists: liveness, mail, transports, progress. Read-only."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 PROGRESS_MAX = 80
 TAIL_BYTES = 16 * 1024
-"""What a worker did last is looked for in so much of its timeline's end."""
+"""Bytes at the end of a timeline in which the worker's last activity is searched."""
 
 
 def progress_of(home: Home, worker: Worker) -> str:
-    """What it said last of its work, or did last: one line of at most 80 characters."""
+    """Return the worker's last status or activity, as one line of at most 80 characters."""
     if not worker.logical_session_id:
         return ""
     text, at = "", 0.0
@@ -58,10 +58,10 @@ def progress_of(home: Home, worker: Worker) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """A worker as it is shown: its record, and over it what its session's own files say."""
+    """A worker as it is shown: its stored record, updated from its session's own files."""
 
     worker: Worker = field(metadata={InJson: InJson(spread=True, form=render_worker)})
-    """As it is stored. A field of the same name below takes the place of the stored one."""
+    """The stored record. A field of the same name below takes the place of the stored one."""
     status: WorkerStatus
     session_id: str | None
     last_heartbeat: float | None
@@ -75,16 +75,16 @@ class WorkerReport:
     host: str | None
     pid: int | None
     turn: str | None
-    """The id of the open turn."""
+    """Id of the open turn."""
     progress: str
     ambiguous: tuple[int, ...]
-    """Pids of the other processes that may be the session's."""
+    """Pids of other processes that may be the session's process."""
     damaged: str | None = field(default=None, metadata=OMIT)
-    """What cannot be read of its session."""
+    """Error message about the part of the session that cannot be read."""
 
 
 def transports_of(home: Home, worker: Worker, seen: Look) -> tuple[str, ...]:
-    """Return the ways by which a turn can be made to happen in the worker's session now."""
+    """Return the ways by which a turn can be started in the worker's session now."""
     session = seen.session
     if session is None:
         return ()
@@ -102,7 +102,7 @@ def transports_of(home: Home, worker: Worker, seen: Look) -> tuple[str, ...]:
 
 
 FindConversation = Callable[[str], "str | None"]
-"""Finds the id of the conversation that a logical session is bound to, or None."""
+"""Function from a logical session's id to the id of its bound conversation; None: unbound."""
 
 
 def _unbound(session: str) -> None:
@@ -112,12 +112,12 @@ def _unbound(session: str) -> None:
 def describe_worker(
     home: Home, worker: Worker, conversation_of: FindConversation = _unbound
 ) -> WorkerReport:
-    """Look at a worker once, and return all that is shown of it."""
+    """Look at a worker once, and return its report."""
     seen = look(home, worker)
     mail = waiting(home, worker.id, worker.logical_session_id)
     session = seen.session
     marked = worker.status is WorkerStatus.STALE
-    sign_s = last_sign(home, worker, seen) if marked else 0.0  # nobody else is judged by it
+    sign_s = last_sign(home, worker, seen) if marked else 0.0  # only a STALE worker needs it
     return WorkerReport(
         worker=worker,
         status=shown_status(worker, seen.liveness, sign_s),
@@ -146,9 +146,10 @@ def list_workers(
     everything: bool = False,
     conversation_of: FindConversation = _unbound,
 ) -> list[WorkerReport]:
-    """All workers that are not final, or all; of one logical session if it, or a worker, is named.
+    """Return the reports of all workers that are not final; with `everything`, of final ones too.
 
-    NotFoundError names the nearest workers.
+    `session` limits the list to one logical session: its id, or a worker in it. NotFoundError names
+    the nearest workers.
     """
     found = []
     workers = registry.Registry(home.layout).listing()

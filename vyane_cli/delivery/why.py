@@ -1,4 +1,4 @@
-"""Explain why a message was, or was not, delivered: each record about it as a step."""
+"""The story of a message's delivery: each record about the message as a step with its rule."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ RULES: Mapping[str, str] = {
     "cancel/nothing-runs": "nothing ran that could be stopped",
     "control-of-a-busy-session": "the next tool call of the running turn takes it",
 }
-"""Rules and reasons in words; a row of the delivery table needs none, its name says it."""
+"""Rules and reasons in words. A row of the delivery table needs no words: its name is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageStep:
-    """One record about a message: when, what, by which rule, on what readings."""
+    """One record about a message: its time, step, rule and readings."""
 
     at: float | None
     step: str
@@ -58,7 +58,7 @@ class MessageStep:
     again_ms: int | None = field(default=None, metadata=OMIT)
     evidence: str | None = field(default=None, metadata=OMIT)
     by_pid: int | None = field(default=None, metadata=OMIT)
-    """The process that claimed it."""
+    """Pid of the process that claimed the message."""
     why: str | None = field(default=None, metadata=OMIT)
     """The rule in words."""
 
@@ -76,11 +76,11 @@ class MessageStory:
     summary: str
     steps: tuple[MessageStep, ...]
     now: str
-    """What it waits for, as a sentence."""
+    """A sentence that says what the message waits for."""
 
 
 def tell(home: Home, message_id: str) -> MessageStory:
-    """The story of a message: its state now, and its steps in order."""
+    """Return the story of a message: its current state, and its steps in order."""
     found = find_message(home, message_id)
     return MessageStory(
         id=found.message.id,
@@ -96,7 +96,7 @@ def tell(home: Home, message_id: str) -> MessageStory:
 
 
 def step(record: Mapping[str, Any]) -> MessageStep:
-    """One record as a step: when, what, by which rule, on what readings."""
+    """Return one record as a step: its time, step, rule and readings."""
     op = str(record.get("op"))
     message = brought(record)
     at = message.get("ts") if op == Op.MESSAGE else record.get("at")
