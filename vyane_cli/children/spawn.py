@@ -43,7 +43,7 @@ from vyane_cli.kernel.runtimes import (
 from vyane_cli.mail import inbox
 from vyane_cli.sessions import registry
 from vyane_cli.sessions.authority import require_person
-from vyane_cli.sessions.facts import note_in_timeline, present_session
+from vyane_cli.sessions.facts import note_in_timeline
 from vyane_cli.sessions.identity import whoami
 from vyane_cli.sessions.speaker import FromKind
 from vyane_cli.sessions.worker import Worker, check_name, find_worker
@@ -289,6 +289,6 @@ def _share_trace(home: Home, plan: SpawnPlan) -> None:
 
     A crash after the save leaves a trace with one member.
     """
-    session = present_session(home, plan.parent.id)
+    session = registry.current_session(home.layout, plan.parent.id)
     if session is not None and session.trace != plan.parent.trace_id:
         registry.save_session(home.layout, session._replace(trace=plan.parent.trace_id))

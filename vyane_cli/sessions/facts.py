@@ -48,11 +48,6 @@ def append_fact(
     _append(home, identity, kind, payload, clock)
 
 
-def present_session(home: Home, worker: str) -> HostSession | None:
-    """Return the worker's present host session; None when the worker has none."""
-    return registry.current_session(home.layout, worker)
-
-
 def note_in_timeline(
     home: Home, worker: Worker, kind: EventKind, payload: Mapping[str, Any]
 ) -> None:
@@ -60,7 +55,7 @@ def note_in_timeline(
     logical = worker.logical_session_id
     if not logical:
         return
-    session = present_session(home, worker.id)
+    session = registry.current_session(home.layout, worker.id)
     span = session.parent_span if session is not None else worker.span_id
     identity = log.Identity(logical, worker.id, worker.trace_id, span)
     with home.held((LockKind.TIMELINE, logical)):
